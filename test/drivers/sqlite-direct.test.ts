@@ -1,3 +1,4 @@
+import { renameSync } from 'node:fs'
 import { mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +9,7 @@ import { DirectConnection } from '#src/drivers/sqlite/direct.js'
 import { loadSqlite, type SqliteLike } from '#src/drivers/sqlite/connection/engine.js'
 import { unpackEntries } from '#src/drivers/sqlite/entries.js'
 import { openSqlite } from '#src/drivers/sqlite/open-sqlite.js'
-import { makeAppend, makeEntry, mustAppend } from '#src/testing/entries.js'
+import { expectAfter, makeAppend, makeEntry, mustAppend } from '#src/testing/entries.js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 
 const log = { tenant: 't', thread: 'a', branch: 'main' } as LogKey
@@ -39,6 +40,16 @@ async function direct(): Promise<DirectConnection> {
   return opened
 }
 
+function countTurns() {
+  const turns = { counted: 0, stop: () => clearImmediate(next) }
+  const count = () => {
+    turns.counted++
+    next = setImmediate(count)
+  }
+  let next = setImmediate(count)
+  return turns
+}
+
 async function withSqlite(work: (sqlite: SqliteLike) => void | Promise<void>): Promise<void> {
   const sqlite = (await loadSqlite())(path)
   try {
@@ -52,14 +63,14 @@ describe('an append on the calling thread', () => {
   it('lands where the worker reads it, and the next one on either thread continues it', async () => {
     const here = await direct()
     const append = makeAppend(log, null)
-    expect(here.append([append])).toEqual(['appended'])
+    expect(here.append([append])).toEqual([expect.any(Number)])
     expect(await driver.head(log)).toMatchObject({ seq: 0, hash: append.entries[0]?.hash })
     const end = { incarnation: append.incarnation, seq: 0, hash: append.entries[0]?.hash ?? '', epoch: 0 } as Expect
     const next = await mustAppend(driver, makeAppend(log, end))
     expect(here.append([makeAppend(log, end)])).toEqual([
       { status: 'conflict', head: expect.objectContaining({ seq: 1 }) },
     ])
-    expect(here.append([makeAppend(log, next)])).toEqual(['appended'])
+    expect(here.append([makeAppend(log, next)])).toEqual([expect.any(Number)])
     expect(await driver.head(log)).toMatchObject({ seq: 2 })
     here.close()
   })
@@ -92,7 +103,23 @@ describe('an append on the calling thread', () => {
     const broken = makeAppend(log, null, { index: { createdAt: Number.NaN } })
     expect(here.append([makeAppend(other, null), broken])).toBeUndefined()
     expect(await driver.head(other)).toBeUndefined()
-    expect(here.append([makeAppend(other, null)])).toEqual(['appended'])
+    expect(here.append([makeAppend(other, null)])).toEqual([expect.any(Number)])
+    here.close()
+  })
+
+  it('is never acknowledged in a file that was moved, whether it looked before or only afterwards', async () => {
+    const here = await direct()
+    const first = makeAppend(log, null)
+    expect(here.append([first])).toEqual([expect.any(Number)])
+    const next = makeAppend(log, expectAfter(first))
+    // In the same turn of the event loop it looks only afterwards.
+    renameSync(path, `${path}-moved`)
+    const gone = { failure: { kind: 'file-gone', written: 'unknown' } }
+    expect(() => here.append([next])).toThrow(expect.objectContaining(gone))
+    await new Promise(setImmediate)
+    expect(here.append([makeAppend(log, expectAfter(next))])).toBeUndefined()
+    renameSync(`${path}-moved`, path)
+    expect(await driver.head(log)).toMatchObject({ seq: 1 })
     here.close()
   })
 
@@ -144,37 +171,41 @@ describe('a read on the calling thread', () => {
 })
 
 describe('a SQLite driver', () => {
-  it('lets the event loop turn between appends that nothing else holds up', async () => {
-    let turns = 0
-    let immediate = setImmediate(function turn() {
-      turns++
-      immediate = setImmediate(turn)
-    })
+  it('lets the event loop turn now and then, while a program does nothing but append', async () => {
+    const turns = countTurns()
     let end: Expect | null = null
-    for (let seq = 0; seq < 50; seq++) end = await mustAppend(driver, makeAppend(log, end))
-    clearImmediate(immediate)
-    expect(turns).toBeGreaterThan(10)
+    // Each takes some microseconds at least: together far longer than a turn may.
+    for (let i = 0; i < 10_000 && turns.counted < 3; i++) end = await mustAppend(driver, makeAppend(log, end))
+    expect(turns.counted).toBeGreaterThanOrEqual(3)
+    turns.stop()
+  })
+
+  it('lets the event loop turn after each append where several logs are written, so that they meet in a batch', async () => {
+    const turns = countTurns()
+    const logs = ['a', 'b'].map((thread) => ({ ...log, thread }) as LogKey)
+    const ends: (Expect | null)[] = [null, null]
+    for (let i = 0; i < 50; i++) {
+      const before = turns.counted
+      ends[i % 2] = await mustAppend(driver, makeAppend(logs[i % 2] as LogKey, ends[i % 2] ?? null))
+      expect(turns.counted).toBeGreaterThan(before)
+    }
+    turns.stop()
   })
 
   it('lets the event loop turn between batches of the worker, however quickly the two threads answer each other', async () => {
-    let turns = 0
+    const turns = countTurns()
     let batches = 0
-    const count = () => {
-      turns++
-      counting = setImmediate(count)
-    }
-    let counting = setImmediate(count)
     const write = async (half: string) => {
       for (let i = 0; i < 50; i++) {
         const logs = Array.from({ length: 8 }, (_, n) => ({ ...log, thread: `${half}-${i}-${n}` }) as LogKey)
-        const before = turns
+        const before = turns.counted
         await driver.append(logs.map((one) => makeAppend(one, null)))
         batches++
-        expect(turns).toBeGreaterThan(before)
+        expect(turns.counted).toBeGreaterThan(before)
       }
     }
     await Promise.all([write('a'), write('b')])
-    clearImmediate(counting)
+    turns.stop()
     expect(batches).toBe(100)
   })
 

@@ -7,9 +7,10 @@ import { nameLog } from '../../core/log-name.js'
  * gaps or an epoch that fences the wrong worker, and no later check could tell.
  */
 export function checkBatch(batch: readonly Append[]): void {
+  for (const append of batch) checkAppend(append)
+  if (batch.length === 1) return
   const seen = new Map<string, Map<string, Set<string>>>()
   for (const append of batch) {
-    checkAppend(append)
     const { tenant, thread, branch } = append.log
     let threads = seen.get(tenant)
     if (threads === undefined) seen.set(tenant, (threads = new Map()))

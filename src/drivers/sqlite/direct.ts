@@ -6,7 +6,9 @@ import { closeDirectConnection, type Connection, dataVersion, openDirectConnecti
 import { loadSqlite } from './connection/engine.js'
 import { captureFailure, SqliteFailure } from './connection/failure.js'
 import { READS, type ReadName } from './reads.js'
-import { type Instant, instantOf, machineMs } from './rows/lease.js'
+import { NextEntries } from './next-entry.js'
+import { LoopTurn } from './loop-turn.js'
+import { type Instant, instantNow } from './rows/lease.js'
 import type { Calls, OpenedDatabase, WorkerSettings } from './protocol.js'
 import { sameFileCheck } from './connection/same-file.js'
 
@@ -23,6 +25,8 @@ const REST = 50
  * connection never does. The log grows by a few pages with each append.
  */
 const DIRECT_IN_A_ROW = 64
+/** So many appends to one log in a row, and no other is being written: there is nobody to share a commit with. */
+const ALONE_AFTER = 4
 
 /**
  * Appends and reads on the calling thread, which takes half as long as the way to the worker and back. Only where it
@@ -31,18 +35,24 @@ const DIRECT_IN_A_ROW = 64
  */
 export class DirectConnection {
   readonly #db: Connection
-  readonly #settings: WorkerSettings
   readonly #clock: Clock
+  readonly #ownClock: boolean
+  readonly #next: NextEntries
   readonly #isSameFile: () => boolean
+  readonly #turn = new LoopTurn()
   readonly #appends = new Pace()
   readonly #reads = new Pace()
   #inARow = 0
+  /** The incarnation of the log that was appended to last, if by itself, and how often in a row before. */
+  #last: string | undefined
+  #ofOneLog = 0
   #closed = false
 
   private constructor(db: Connection, settings: WorkerSettings, clock: Clock) {
     this.#db = db
-    this.#settings = settings
+    this.#next = new NextEntries(db)
     this.#clock = clock
+    this.#ownClock = settings.ownClock
     this.#isSameFile = sameFileCheck(settings.path)
   }
 
@@ -82,13 +92,14 @@ export class DirectConnection {
    */
   append(batch: readonly Append[]): PackedResult[] | undefined {
     const began = performance.now()
+    const only = batch.length === 1 ? batch[0] : undefined
+    this.#ofOneLog = only !== undefined && only.incarnation === this.#last ? this.#ofOneLog + 1 : 0
+    this.#last = only?.incarnation
     try {
-      if (!this.#isSameFile()) return undefined
-      const tasks = batch.map(appendTaskOf)
-      const results = this.#db.write(() => {
-        const instant = this.#now()
-        return tasks.map((task) => appendOne(this.#db, task, instant))
-      })
+      // An append that was made since the event loop turned last has looked.
+      if (this.#turn.begin(began) && !this.#isSameFile()) return undefined
+      const next = only && this.#next.append(only, this.#now())
+      const results = next === undefined ? this.#appendAll(batch) : [next]
       if (!this.#isSameFile()) throw new SqliteFailure({ kind: 'file-gone', written: 'unknown' })
       return results
     } catch (thrown) {
@@ -97,8 +108,20 @@ export class DirectConnection {
       if ('written' in failure && failure.written === 'nothing') return undefined
       throw captured
     } finally {
-      this.#appends.note(performance.now() - began)
+      this.#appends.note(began)
     }
+  }
+
+  #appendAll(batch: readonly Append[]): PackedResult[] {
+    const tasks = batch.map(appendTaskOf)
+    const { results, now } = this.#db.write(() => {
+      const now = this.#now()
+      return { now, results: tasks.map((task) => appendOne(this.#db, task, now)) }
+    })
+    for (const [i, result] of results.entries()) {
+      if (typeof result === 'number') this.#next.note(batch[i] as Append, result, now)
+    }
+    return results
   }
 
   /** What is asked, in a box; undefined if it is for the worker to answer, who also says what is wrong. */
@@ -115,13 +138,17 @@ export class DirectConnection {
     } catch {
       return undefined
     } finally {
-      this.#reads.note(performance.now() - began)
+      this.#reads.note(began)
     }
   }
 
+  /** Whether whoever made the last append may go on before the event loop turned. */
+  get mayGoOn(): boolean {
+    return this.#ofOneLog >= ALONE_AFTER && !this.#turn.isLong
+  }
+
   #now(): Instant {
-    const reading = { wall: this.#clock.now(), monotonic: this.#clock.monotonic(), sentAt: machineMs() }
-    return instantOf(reading, this.#settings.bootId, this.#settings.ownClock)
+    return instantNow(this.#clock, this.#ownClock)
   }
 
   close(): void {
@@ -140,9 +167,11 @@ class Pace {
   }
 
   // A slow one may be anything; the second in a row is the disk.
-  note(took: number): void {
+  note(began: number): void {
+    const now = performance.now()
+    const took = now - began
     this.#slowInARow = took < QUICK_MS ? 0 : this.#slowInARow + 1
-    if (this.#slowInARow > 1) this.#restUntil = performance.now() + REST * took
+    if (this.#slowInARow > 1) this.#restUntil = now + REST * took
   }
 }
 

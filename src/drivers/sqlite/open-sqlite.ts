@@ -3,7 +3,7 @@ import type { Clock } from '../../core/time/clock.js'
 import { InvalidOptionError } from '../../core/errors.js'
 import type { TenantId } from '../../core/ids.js'
 import { systemClock } from '../../core/time/system-clock.js'
-import type { Append, Capabilities, Driver, LogKey, Tail } from '../../log/contract.js'
+import type { Capabilities, Driver, LogKey, Tail } from '../../log/contract.js'
 import { checkBatch, checkStandIn } from '../shared/checks.js'
 import { cursorAfter, parseCursor } from '../shared/cursor.js'
 import { checkItemWrites } from '../shared/item-checks.js'
@@ -14,7 +14,7 @@ import { DirectConnection } from './direct.js'
 import { describeDurability } from './connection/durability.js'
 import { type PackedTail, unpackEntries, unpackHeaders } from './entries.js'
 import { explainFailure } from './connection/explain-failure.js'
-import { SqliteFailure } from './connection/failure.js'
+import type { SqliteFailure } from './connection/failure.js'
 import { unpackHead } from './rows/head-row.js'
 import { packItemWrites, unpackItems } from './parcel/item-parcel.js'
 import { transferOf } from './parcel/parcel.js'
@@ -100,8 +100,16 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
       checkBatch(batch)
       // Behind others that wait for the worker, this one waits for them too: what is asked first is answered first.
       if (direct !== undefined && link.isIdle && direct.takes(batch)) {
-        const results = await appendDirectly(direct, batch, settings.path)
-        if (results !== undefined) return results.map(unpackResult)
+        let results: PackedResult[] | undefined
+        try {
+          results = direct.append(batch)
+        } catch (thrown) {
+          throw await explainFailure((thrown as SqliteFailure).failure, settings.path)
+        }
+        if (results !== undefined) {
+          if (!direct.mayGoOn) await turn()
+          return results.map(unpackResult)
+        }
       }
       const parcel = packAppends(batch)
       const results = await link.call('append', [parcel], transferOf(parcel))
@@ -259,24 +267,6 @@ export async function openSqlite(path: string, options: SqliteOptions = {}): Pro
   }
 }
 
-/** Undefined if it is for the worker to do. */
-async function appendDirectly(
-  direct: DirectConnection,
-  batch: readonly Append[],
-  path: string,
-): Promise<PackedResult[] | undefined> {
-  let results: PackedResult[] | undefined
-  try {
-    results = direct.append(batch)
-  } catch (thrown) {
-    if (thrown instanceof SqliteFailure) throw await explainFailure(thrown.failure, path)
-    throw thrown
-  }
-  if (results !== undefined) await turn()
-  return results
-}
-
-// What comes next must not come at once: a program that does nothing but append or read would never let go of the thread.
 function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

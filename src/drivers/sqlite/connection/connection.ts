@@ -77,6 +77,19 @@ export class Connection {
     return result
   }
 
+  /** One statement that is a transaction of its own. False if it was refused, by a constraint or by itself. */
+  commitOne(sql: string, ...values: SqlParam[]): boolean {
+    this.#checkUsable()
+    try {
+      this.#prepare(sql).run(...values)
+      return true
+    } catch (thrown) {
+      const code = (resultCode(thrown) ?? 0) & 0xff
+      if (code === SQLITE.CONSTRAINT) return false
+      throw captureFailure(thrown, code === SQLITE.ERROR || leavesNothing(thrown) ? 'nothing' : 'unknown')
+    }
+  }
+
   /** Begins a transaction that stays open until `commit` or `rollBack`. */
   begin(): void {
     this.#start('BEGIN IMMEDIATE')
@@ -117,10 +130,13 @@ export class Connection {
     this.#sqlite.close()
   }
 
+  #checkUsable(): void {
+    if (!this.#broken) return
+    throw new SqliteFailure({ kind: 'bug', message: 'a transaction could not be ended', written: 'nothing' })
+  }
+
   #start(sql: string): void {
-    if (this.#broken) {
-      throw new SqliteFailure({ kind: 'bug', message: 'a transaction could not be ended', written: 'nothing' })
-    }
+    this.#checkUsable()
     try {
       this.#prepare(sql).run()
     } catch (thrown) {
@@ -161,7 +177,7 @@ export class Connection {
 }
 
 /**
- * Whether a failed COMMIT certainly left no trace. When the disk was full the commit record itself is missing; after
+ * Whether a failed commit certainly left no trace. When the disk was full the commit record itself is missing; after
  * any other I/O error it may be in the write-ahead log, and recovery after a crash could still find it.
  */
 function leavesNothing(thrown: unknown): boolean {

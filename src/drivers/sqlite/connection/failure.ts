@@ -20,6 +20,8 @@ export type Failure =
 
 /** Primary result codes, by SQLite's own names. */
 export const SQLITE = {
+  /** Such as a table that isn't there. */
+  ERROR: 1,
   BUSY: 5,
   LOCKED: 6,
   NOMEM: 7,

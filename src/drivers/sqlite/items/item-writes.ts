@@ -11,16 +11,22 @@ export const ALIVE = '(expires_at IS NULL OR expires_at > ?)'
 
 const FIND_VERSION = `SELECT version FROM items WHERE ${PLACE} AND ${ALIVE}`
 
+/** Writes the values of these expressions over whatever is there. */
 // An item that expired was gone before it was written over, so it is created again.
-const PUT_ITEM = `INSERT INTO items (tenant, space, key, version, created_at, updated_at, expires_at, fields, value)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+export const putItemSql = (values: readonly string[], now: string) => `
+  INSERT INTO items (tenant, space, key, version, created_at, updated_at, expires_at, fields, value)
+  VALUES (${values.join(', ')})
   ON CONFLICT (tenant, space, key) DO UPDATE SET
     version = excluded.version,
-    created_at = CASE WHEN items.expires_at <= ? THEN excluded.created_at ELSE items.created_at END,
+    created_at = CASE WHEN items.expires_at <= ${now} THEN excluded.created_at ELSE items.created_at END,
     updated_at = excluded.updated_at,
     expires_at = excluded.expires_at,
     fields = excluded.fields,
     value = excluded.value`
+const PUT_ITEM = putItemSql(
+  Array.from({ length: 9 }, () => '?'),
+  '?',
+)
 
 const REMOVE_ITEM = `DELETE FROM items WHERE ${PLACE}`
 

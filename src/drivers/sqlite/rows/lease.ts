@@ -1,3 +1,4 @@
+import type { Clock } from '../../../core/time/clock.js'
 import type { SqlValue } from '../connection/engine.js'
 
 /** A reading of the clocks, as the worker uses it. */
@@ -29,6 +30,12 @@ export function instantOf(reading: Reading, bootId: string, ownClock: boolean): 
     return { bootId, wall: reading.wall, monotonic: reading.monotonic, slackMs: 1 + waited }
   }
   return { bootId, wall: reading.wall + waited, monotonic: reading.monotonic + waited, slackMs: SLACK_MS }
+}
+
+/** The same where nothing is waited for: what the clock says is now. */
+export function instantNow(clock: Clock, ownClock: boolean): Instant {
+  const { bootId } = clock
+  return { bootId, wall: clock.now(), monotonic: clock.monotonic(), slackMs: ownClock ? SLACK_MS : 1 }
 }
 
 /** Milliseconds by a clock that all threads of the process share. */

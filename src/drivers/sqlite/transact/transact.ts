@@ -61,7 +61,7 @@ export function packBlobs(blobs: Parameters<Driver['putBlobs']>[1]): Parcel {
 }
 
 export function unpackResult(result: PackedResult): AppendResult {
-  if (result === 'appended') return { status: 'appended' }
+  if (typeof result === 'number') return { status: 'appended' }
   if (result.status === 'held') return { status: 'held', head: unpackHead(result.head) }
   return { status: 'conflict', head: result.head === null ? undefined : unpackHead(result.head) }
 }

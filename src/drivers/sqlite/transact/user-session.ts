@@ -142,7 +142,7 @@ const handlers: SessionHandlers = {
 function commit(db: Connection, now: () => Instant, append: Parcel): PackedResult {
   const [task] = unpackAppends(append) as [AppendTask]
   const result = appendOne(db, task, now())
-  if (result === 'appended') db.commit()
+  if (typeof result === 'number') db.commit()
   else db.rollBack()
   return result
 }
