@@ -95,7 +95,8 @@ export function unpack(packing: Packing, bytes: Uint8Array, size: number): Uint8
     if (raw !== undefined) return raw
   }
   const maxOutputLength = Math.max(size, 1)
-  const chunkSize = Math.min(Math.max(size, 64), LARGEST_CHUNK)
+  // One byte more: the engine asks again whether there is more whenever a piece is full.
+  const chunkSize = Math.min(Math.max(size + 1, 64), LARGEST_CHUNK)
   const options = isDeflated ? { ...INFLATE, maxOutputLength, chunkSize } : { maxOutputLength, chunkSize }
   if (size < OFF_LOOP) {
     try {

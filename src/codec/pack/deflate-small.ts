@@ -53,7 +53,7 @@ export class SmallDeflate {
   constructor(dictionary: Uint8Array, mostBytes: number) {
     this.#mostBytes = mostBytes
     this.#begin = dictionary.length
-    this.#window = new Uint8Array(dictionary.length + mostBytes)
+    this.#window = new Uint8Array(dictionary.length + mostBytes + 8)
     this.#view = new DataView(this.#window.buffer)
     this.#window.set(dictionary)
     this.#earlier = new Uint16Array(dictionary.length + mostBytes)
@@ -104,7 +104,15 @@ export class SmallDeflate {
         place = earlier[before] as number
         if (view.getInt32(before, true) !== four || window[before + longest] !== window[at + longest]) continue
         let length = SHORTEST
-        while (length < most && window[before + length] === window[at + length]) length++
+        while (length < most) {
+          const differing = view.getInt32(before + length, true) ^ view.getInt32(at + length, true)
+          if (differing !== 0) {
+            length += (31 - Math.clz32(differing & -differing)) >> 3
+            break
+          }
+          length += 4
+        }
+        if (length > most) length = most
         if (length <= longest) continue
         longest = length
         from = before
