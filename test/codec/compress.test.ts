@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
-import { brotliCompressSync, constants, deflateRawSync } from 'node:zlib'
+import { brotliCompressSync, constants, deflateRawSync, inflateRawSync } from 'node:zlib'
 import { blobHash, chainHash, chainIdentity, NO_PARENT, sameHash } from '#src/codec/chain.js'
 import { pack, packEntry, unpack } from '#src/codec/pack/compress.js'
 import { DICTIONARY_1 } from '#src/codec/pack/dictionary.js'
@@ -113,7 +113,7 @@ describe('compression with a dictionary', () => {
       assert.deepStrictEqual(Buffer.from(await unpack('d1', Buffer.from(packed, 'base64'), raw.length)), raw)
   })
 
-  it.each([0, 511, 512, 513, 1023, 1024, 1535, 1536, 8191, 8192, 65_536])(
+  it.each([0, 511, 512, 513, 1023, 1024, 1535, 1536, 3071, 3072, 8191, 8192, 65_536])(
     'keeps %i bytes of an entry exactly, repeating or random, with and without records',
     async (size) => {
       const repeating = Buffer.alloc(size, 'holdfast ')
@@ -133,6 +133,33 @@ describe('compression with a dictionary', () => {
     assert.equal(await packing(Buffer.alloc(1536, 'a')), 'br')
     assert.equal(await packing(Buffer.alloc(8191, 'a'), true), 'd1')
     assert.equal(await packing(Buffer.alloc(8192, 'a'), true), 'br')
+  })
+
+  it('is used for prose of up to 3 KB, and not for numbers, codes, capitals and other scripts', async () => {
+    const prose = 'The courier could not find your door on Thursday. Would you tell us which entrance he should use? '
+    const about = `{"id":"msg_4fXk20aQ","role":"assistant","at":1790000041000,"content":"${prose}"},`
+    const digits = '0123456789.'
+    const others = [
+      randomBytes(1000).toString('hex'),
+      randomBytes(1500).toString('base64'),
+      Array.from(randomBytes(500), (byte) => (byte / 7).toFixed(3)).join(),
+      Array.from(randomBytes(2000), (byte) => digits[byte % digits.length]).join(''),
+      prose.repeat(20).toUpperCase(),
+      '京都の庭園はとても静かです。'.repeat(50),
+    ]
+    for (const size of [1536, 2000, 3071]) {
+      for (const text of [prose, about]) {
+        const raw = Buffer.from(text.repeat(40)).subarray(0, size)
+        const packed = await packEntry(raw, false)
+        assert.equal(packed.packing, 'd1')
+        assert.deepStrictEqual(Buffer.from(inflateRawSync(packed.bytes, { windowBits: 13, dictionary })), raw)
+      }
+      for (const text of others) {
+        const raw = Buffer.from(text.repeat(2)).subarray(0, size)
+        assert.notEqual((await packEntry(raw, false)).packing, 'd1')
+      }
+    }
+    assert.equal((await packEntry(Buffer.alloc(3072, prose), false)).packing, 'br')
   })
 
   it('never inflates further than the size that was written', async () => {

@@ -39,8 +39,8 @@ const byPlatform = (packed: Uint8Array) => {
 describe('packing of small bodies', () => {
   it('is read exactly by every reader of the format, and by its own', () => {
     fc.assert(
-      fc.property(body, (raw) => {
-        const packed = deflater.deflate(raw, raw.length)
+      fc.property(body, fc.boolean(), (raw, isThorough) => {
+        const packed = deflater.deflate(raw, raw.length, isThorough)
         if (packed === undefined) return
         assert(packed.length <= raw.length)
         assert.deepStrictEqual(inflateRawSync(packed, READER), raw)
@@ -52,9 +52,11 @@ describe('packing of small bodies', () => {
 
   it.each([1, 3, 4, 5, 257, 258, 259, 1000, 7929, 7930, 7931, MOST])('packs a body of %i bytes', (size) => {
     for (const raw of [Buffer.alloc(size, 'a'), Buffer.alloc(size, prose), Buffer.alloc(size, record)]) {
-      const packed = deflater.deflate(raw, MOST) ?? raw
-      if (size > 100) assert(packed.length < size)
-      if (packed !== raw) assert.deepStrictEqual(inflateRawSync(packed, READER), raw)
+      for (const isThorough of [true, false]) {
+        const packed = deflater.deflate(raw, MOST, isThorough) ?? raw
+        if (size > 100) assert(packed.length < size)
+        if (packed !== raw) assert.deepStrictEqual(inflateRawSync(packed, READER), raw)
+      }
     }
   })
 
@@ -67,9 +69,11 @@ describe('packing of small bodies', () => {
         .slice(0, MOST - 2 * words.length - record.length),
     )
     const raw = Buffer.concat([words, between, Buffer.from(record), words])
-    const packed = deflater.deflate(raw, MOST)
-    assert(packed !== undefined)
-    assert.deepStrictEqual(inflateRawSync(packed, { ...READER, chunkSize: 64 }), raw)
+    for (const isThorough of [true, false]) {
+      const packed = deflater.deflate(raw, MOST, isThorough)
+      assert(packed !== undefined)
+      assert.deepStrictEqual(inflateRawSync(packed, { ...READER, chunkSize: 64 }), raw)
+    }
   })
 
   it('gives up where the result would be longer than asked', () => {
@@ -93,8 +97,10 @@ describe('packing of small bodies', () => {
     const first = Buffer.from('a secret that nobody else may see '.repeat(20))
     const second = Buffer.from(`${record}${'a secret that nobody'}`.repeat(4))
     const fresh = new SmallDeflate(DICTIONARY_1, MOST).deflate(second, MOST)
-    deflater.deflate(first, MOST)
-    assert.deepStrictEqual(deflater.deflate(second, MOST), fresh)
+    for (const isThorough of [true, false]) {
+      deflater.deflate(first, MOST, isThorough)
+      assert.deepStrictEqual(deflater.deflate(second, MOST), fresh)
+    }
   })
 })
 

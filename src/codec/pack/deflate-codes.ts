@@ -1,16 +1,18 @@
 // Deflate (RFC 1951) as numbers: what a length or a distance is written as, and the two codes that small bodies use.
 
-export const LENGTH_BASE = [
+export const LENGTH_BASE = Uint16Array.from([
   3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258,
-]
-export const LENGTH_EXTRA = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0]
-export const DISTANCE_BASE = [
+])
+export const LENGTH_EXTRA = Uint8Array.from([
+  0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0,
+])
+export const DISTANCE_BASE = Uint16Array.from([
   1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145,
   8193, 12289, 16385, 24577,
-]
-export const DISTANCE_EXTRA = [
+])
+export const DISTANCE_EXTRA = Uint8Array.from([
   0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13,
-]
+])
 
 /** The symbol after the last literal: the end of the block. Those of lengths follow. */
 export const END = 256
