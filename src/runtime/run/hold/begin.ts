@@ -24,7 +24,7 @@ const GIVEN: Path = ['inputs', 0, 'value']
  */
 function beginRun(plan: ProgramPlan, state: RunState, now: number, incarnation: string): Draft {
   const input = state.inputs?.[0] as InputRecord
-  const run: RunRecord = {
+  const run: Omit<RunRecord, 'inputHash'> = {
     id: input.id,
     number: (state.run?.number ?? 0) + 1,
     status: 'running',
@@ -32,7 +32,6 @@ function beginRun(plan: ProgramPlan, state: RunState, now: number, incarnation: 
     program: plan.name,
     version: plan.version,
     stateVersion: stateVersionOf(plan),
-    inputHash: input.hash,
     startedAt: now,
     incarnation,
     count: 0,
@@ -41,8 +40,8 @@ function beginRun(plan: ProgramPlan, state: RunState, now: number, incarnation: 
     ...(input.parent === undefined ? {} : { parent: input.parent }),
     ...(input.transient === undefined ? {} : { transient: input.transient }),
   }
-  const ops: Op[] = [set('run', run)]
   // Referred to where it is, and only then removed: it is already in the log.
+  const ops: Op[] = [set('run', run), copy(['run', 'inputHash'], ['inputs', 0, 'hash'])]
   if (plan.kind === 'flow' && input.value !== undefined) ops.push(copy(['run', 'input'], GIVEN))
   if (input.context !== undefined) ops.push(copy(['run', 'context'], ['inputs', 0, 'context']))
   if (plan.kind === 'graph') {
