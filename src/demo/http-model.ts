@@ -129,7 +129,7 @@ function post(endpoint: RequestOptions, body: string, signal: AbortSignal | unde
         else reject(Object.assign(new Error(`The model answered ${response.statusCode}.`), { responseBody: text }))
       })
     })
-    // Given the signal, the request would watch its own end with ten listeners.
+    // Given the signal, the request would watch its own end as well, for the sake of removing one listener.
     const leave = () => sent.destroy(new Error('The call was given up.', { cause: signal?.reason }))
     const fail = (error: Error) => {
       signal?.removeEventListener('abort', leave)
