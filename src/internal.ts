@@ -3,4 +3,5 @@ export { checkOptionNames, type OptionNames } from './core/wording/option-names.
 export { describeRetention } from './core/retention.js'
 export { describeStoreUrl } from './core/wording/secrets.js'
 export { recordedEvents } from './runtime/events/events.js'
+export { seenState } from './runtime/run/state/outcome.js'
 export { isProcessMetrics, METRICS_COLLECTION, METRICS_SCOPE } from './telemetry/process-metrics.js'

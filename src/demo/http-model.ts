@@ -1,4 +1,5 @@
-import { Agent, request } from 'node:http'
+import { Agent, request, type RequestOptions } from 'node:http'
+import { urlToHttpOptions } from 'node:url'
 import type { LanguageModel } from '../index.js'
 import type { AnyAiMessage } from '../agent/messages/index.js'
 
@@ -22,6 +23,7 @@ interface CallOptions {
  */
 export function httpModel(url: string, name: string): LanguageModel {
   const agent = new Agent({ keepAlive: true, maxSockets: 512 })
+  const endpoint = { ...urlToHttpOptions(new URL(`${url}/chat/completions`)), method: 'POST', agent }
   const written = new Written()
   return {
     specificationVersion: 'v3',
@@ -30,7 +32,7 @@ export function httpModel(url: string, name: string): LanguageModel {
     async doGenerate({ prompt, tools = [], abortSignal }: CallOptions) {
       const messages = written.join(prompt, toChatMessages)
       const body = `{"model":${JSON.stringify(name)},"messages":${messages},"tools":${written.join(tools, toFunctions)}}`
-      return readReply(await post(`${url}/chat/completions`, body, agent, abortSignal))
+      return readReply(await post(endpoint, body, abortSignal))
     },
     doStream() {
       throw new Error('The demo asks for whole replies.')
@@ -111,20 +113,31 @@ function readReply(body: Json) {
   }
 }
 
-function post(url: string, body: string, agent: Agent, signal: AbortSignal | undefined): Promise<Json> {
+function post(endpoint: RequestOptions, body: string, signal: AbortSignal | undefined): Promise<Json> {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
-    const sent = request(url, { method: 'POST', agent, headers, ...(signal ? { signal } : {}) }, (response) => {
-      const chunks: Buffer[] = []
-      response.on('error', reject)
-      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+    const sent = request({ ...endpoint, headers }, (response) => {
+      let text = ''
+      response.setEncoding('utf8')
+      response.on('error', fail)
+      response.on('data', (piece: string) => {
+        text += piece
+      })
       response.on('end', () => {
-        const text = Buffer.concat(chunks).toString()
+        signal?.removeEventListener('abort', leave)
         if (response.statusCode === 200) resolve(JSON.parse(text) as Json)
         else reject(Object.assign(new Error(`The model answered ${response.statusCode}.`), { responseBody: text }))
       })
     })
-    sent.on('error', reject)
+    // Given the signal, the request would watch its own end as well, for the sake of removing one listener.
+    const leave = () => sent.destroy(new Error('The call was given up.', { cause: signal?.reason }))
+    const fail = (error: Error) => {
+      signal?.removeEventListener('abort', leave)
+      reject(error)
+    }
+    signal?.addEventListener('abort', leave)
+    sent.on('error', fail)
     sent.end(body)
+    if (signal?.aborted) leave()
   })
 }

@@ -1,6 +1,7 @@
 // One worker of the demo: an ordinary `hf.worker` with the support agent. Whoever started it kills it at any moment, and
 // learns by these messages sooner what the store says anyway.
 import { openHoldfast, type Outcome, type WorkerEvent } from '../index.js'
+import { seenState } from '../internal.js'
 import { httpModel } from './http-model.js'
 import type { FromWorker, Reply, ToWorker, WorkerSettings } from './shop/messages.js'
 import { openShop } from './shop/shop.js'
@@ -63,7 +64,8 @@ function onEvent(event: WorkerEvent): void {
 
 function readReply(outcome: Outcome): { readonly reply?: Reply } {
   if (outcome.status !== 'completed') return {}
-  const { messages, usage } = outcome.state as unknown as {
+  // Asked for its state, an outcome would copy the whole conversation.
+  const { messages, usage } = seenState(outcome) as unknown as {
     readonly messages: readonly { readonly role: string }[]
     readonly usage: { readonly total: number }
   }

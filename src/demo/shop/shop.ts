@@ -5,12 +5,14 @@ type SqlValue = string | number | null
 /** The part of a SQLite client that the shop uses. */
 interface Database {
   exec(sql: string): void
-  prepare(sql: string): {
-    run(...values: SqlValue[]): unknown
-    get(...values: SqlValue[]): unknown
-    all(...values: SqlValue[]): unknown[]
-  }
+  prepare(sql: string): Statement
   close(): void
+}
+
+interface Statement {
+  run(...values: SqlValue[]): unknown
+  get(...values: SqlValue[]): unknown
+  all(...values: SqlValue[]): unknown[]
 }
 
 interface OrderHead {
@@ -121,26 +123,26 @@ function fill(db: Database, { articles, orders }: ShopStock): void {
 
 export class Shop {
   readonly #db: Database
+  /** Each is parsed once: that takes longer than to run it. */
+  readonly #statements = new Map<string, Statement>()
 
   constructor(db: Database) {
     this.#db = db
   }
 
   ordersOf(customer: string): readonly Order[] {
-    const rows = this.#db.prepare('SELECT id FROM orders WHERE customer = ? ORDER BY placed DESC').all(customer)
+    const rows = this.#prepare('SELECT id FROM orders WHERE customer = ? ORDER BY placed DESC').all(customer)
     return (rows as { id: string }[]).flatMap(({ id }) => this.order(id) ?? [])
   }
 
   order(id: string): Order | undefined {
-    const row = this.#db.prepare('SELECT * FROM orders WHERE id = ?').get(id) as OrderHead | undefined
+    const row = this.#prepare('SELECT * FROM orders WHERE id = ?').get(id) as OrderHead | undefined
     if (row === undefined) return undefined
-    const lines = this.#db
-      .prepare(
-        `SELECT p.sku, p.name, p.size, p.color, l.quantity, l.price,
+    const lines = this.#prepare(
+      `SELECT p.sku, p.name, p.size, p.color, l.quantity, l.price,
            COALESCE((SELECT SUM(quantity) FROM returns r WHERE r.order_id = l.order_id AND r.sku = l.sku), 0) AS returned
          FROM order_lines l JOIN products p ON p.sku = l.sku WHERE l.order_id = ?`,
-      )
-      .all(id) as unknown as OrderLine[]
+    ).all(id) as unknown as OrderLine[]
     return { ...row, lines: lines.map((line) => ({ ...line })) }
   }
 
@@ -148,7 +150,7 @@ export class Shop {
     const wheres = words.map(() => `(name || ' ' || kind || ' ' || color) LIKE ?`)
     const sql = `SELECT sku, name, color, size, price, stock FROM products WHERE ${[...wheres, ...(size ? ['size = ?'] : [])].join(' AND ') || '1'} ORDER BY stock = 0, price LIMIT 8`
     const values = [...words.map((word) => `%${word}%`), ...(size ? [size] : [])]
-    return (this.#db.prepare(sql).all(...values) as unknown as Product[]).map((row) => ({ ...row }))
+    return (this.#prepare(sql).all(...values) as unknown as Product[]).map((row) => ({ ...row }))
   }
 
   /** Opens a return, each time it is asked. Throws before anything happens when it can't. */
@@ -159,13 +161,11 @@ export class Shop {
     const amount = line.price * quantity
     this.#db.exec('BEGIN IMMEDIATE')
     try {
-      this.#db
-        .prepare(
-          `INSERT INTO returns (order_id, sku, quantity, amount, reason, exchange_sku, reference)
+      this.#prepare(
+        `INSERT INTO returns (order_id, sku, quantity, amount, reason, exchange_sku, reference)
            VALUES (?, ?, ?, ?, ?, ?, ?)`,
-        )
-        .run(orderId, sku, quantity, amount, reason, exchangeFor, reference)
-      const { id } = this.#db.prepare('SELECT last_insert_rowid() AS id').get() as { id: number }
+      ).run(orderId, sku, quantity, amount, reason, exchangeFor, reference)
+      const { id } = this.#prepare('SELECT last_insert_rowid() AS id').get() as { id: number }
       if (exchangeFor !== null) this.#take(exchangeFor, quantity)
       this.#db.exec('COMMIT')
       return describeReturn(id, amount, exchangeFor)
@@ -190,29 +190,37 @@ export class Shop {
     const sql = `SELECT COALESCE(SUM(extra), 0) AS doubles FROM (
       SELECT MAX(0, SUM(r.quantity) - (SELECT SUM(l.quantity) FROM order_lines l
         WHERE l.order_id = r.order_id AND l.sku = r.sku)) AS extra FROM returns r GROUP BY r.order_id, r.sku)`
-    return (this.#db.prepare(sql).get() as { doubles: number }).doubles
+    return (this.#prepare(sql).get() as { doubles: number }).doubles
   }
 
   countReturns(): number {
-    return (this.#db.prepare('SELECT COUNT(*) AS count FROM returns').get() as { count: number }).count
+    return (this.#prepare('SELECT COUNT(*) AS count FROM returns').get() as { count: number }).count
   }
 
   close(): void {
     this.#db.close()
   }
 
+  #prepare(sql: string): Statement {
+    const known = this.#statements.get(sql)
+    if (known !== undefined) return known
+    const statement = this.#db.prepare(sql)
+    this.#statements.set(sql, statement)
+    return statement
+  }
+
   #find(where: string, ...values: string[]): OpenedReturn | undefined {
     const sql = `SELECT id, amount, exchange_sku FROM returns WHERE ${where} ORDER BY id LIMIT 1`
-    const row = this.#db.prepare(sql).get(...values) as
+    const row = this.#prepare(sql).get(...values) as
       | { id: number; amount: number; exchange_sku: string | null }
       | undefined
     return row && describeReturn(row.id, row.amount, row.exchange_sku)
   }
 
   #take(sku: string, quantity: number): void {
-    const row = this.#db.prepare('SELECT stock FROM products WHERE sku = ?').get(sku) as { stock: number } | undefined
+    const row = this.#prepare('SELECT stock FROM products WHERE sku = ?').get(sku) as { stock: number } | undefined
     if (row === undefined || row.stock < quantity) throw new Error(`${sku} is not in stock.`)
-    this.#db.prepare('UPDATE products SET stock = stock - ? WHERE sku = ?').run(quantity, sku)
+    this.#prepare('UPDATE products SET stock = stock - ? WHERE sku = ?').run(quantity, sku)
   }
 }
 

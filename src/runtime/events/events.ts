@@ -212,13 +212,16 @@ export function readEventId(id: string): { readonly checkpoint: string; readonly
 
 /** The operations on the program's state, with values in place of references to records, which readers do not have. */
 function stateOps(before: State, ops: readonly Op[]): readonly Op[] {
-  if (!ops.some(([, path]) => path[0] === 'state')) return []
   const found: Op[] = []
   let state = before
-  for (const op of ops) {
+  let applied = 0
+  for (const [i, op] of ops.entries()) {
+    const [kind, path] = op
+    if (path[0] !== 'state') continue
+    // Only a reference needs what came before it: applying all of them would copy every list that grows.
+    if (kind === 'copy' || kind === 'concat') for (; applied < i; applied++) state = applyOp(state, ops[applied] as Op)
     // The listener's own copy: the run continues from what the log has.
-    if (op[1][0] === 'state') found.push(cloneValue(withinState(state, op) as unknown as Value) as unknown as Op)
-    state = applyOp(state, op)
+    found.push(cloneValue(withinState(state, op) as unknown as Value) as unknown as Op)
   }
   return found
 }

@@ -2,6 +2,7 @@ import { append, END, flow, graph, Holdfast, openHoldfast, type RunEvent, START 
 import { type Driver, openDriver } from 'holdfast/driver'
 import { LogStore } from 'holdfast/log'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { entryEvents } from '#src/runtime/events/events.js'
 
 let hf: Holdfast
 
@@ -279,5 +280,28 @@ describe('a reader whose next events are pruned before it reads them', () => {
     await expect(all(hf.thread(chat, 't').events({ after: middle.id }))).rejects.toMatchObject({ code: 'not-found' })
     const [first, ...rest] = await all(hf.thread(chat, 't').events())
     expect(await all(hf.thread(chat, 't').events({ after: first.id }))).toEqual(rest)
+  })
+})
+
+describe('an entry that refers to what it wrote itself', () => {
+  it('is shown with what each reference stood for at its place', () => {
+    const before = { state: { items: ['a'] }, steps: { one: { items: ['b'] } } }
+    const ops = [
+      ['concat', ['state', 'items'], ['steps', 'one', 'items']],
+      ['set', ['steps', 'one', 'items'], ['c']],
+      ['concat', ['state', 'items'], ['steps', 'one', 'items']],
+      ['copy', ['state', 'all'], ['state', 'items']],
+      ['push', ['state', 'items'], ['d']],
+    ] as const
+    const [state] = entryEvents({ id: 'main:1:0', seq: 1 }, { ops }, before)
+    expect(state).toMatchObject({
+      type: 'state',
+      ops: [
+        ['push', ['items'], ['b']],
+        ['push', ['items'], ['c']],
+        ['set', ['all'], ['a', 'b', 'c']],
+        ['push', ['items'], ['d']],
+      ],
+    })
   })
 })

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import { append, END, flow, graph, type Holdfast, openHoldfast, START } from 'holdfast'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { seenState } from '#src/internal.js'
 
 let hf: Holdfast
 
@@ -34,6 +35,15 @@ describe('the state of an outcome', () => {
     await say('again')
     await hf.erase('t')
     expect(outcome.state).toEqual({ said: hello })
+  })
+
+  it('is not copied for those who only look at it', async () => {
+    const outcome = await say('hello')
+    expect(seenState(outcome)).toEqual({ said: hello })
+    expect(seenState(outcome)).toBe(seenState(outcome))
+    // What its owner does to the copy is not seen.
+    ;(outcome.state.said as unknown[]).length = 0
+    expect(seenState(outcome)).toEqual({ said: hello })
   })
 
   it('is there for whoever prints, copies, serializes or replaces it', async () => {

@@ -127,7 +127,7 @@ export interface Restart {
   readonly message?: string
 }
 
-/** The state that an outcome was read from, for those who only look at it. */
+/** The state that an outcome was read from. */
 const originals = new WeakMap<object, Readonly<Record<string, Value>>>()
 
 /**
@@ -289,10 +289,15 @@ function isFlow(run: RunRecord): boolean {
   return run.kind === 'flow'
 }
 
+/** The state of an outcome for those who only look at it: the log's own where it can be, not a copy. */
+export function seenState(outcome: Outcome): Readonly<Record<string, Value>> {
+  return originals.get(outcome) ?? outcome.state
+}
+
 /** The outcome with the output that this program makes of its state, where it does: an agent's is what it said. */
 export function withOutput(plan: ProgramPlan, outcome: Outcome): Outcome {
   if (outcome.status !== 'completed' && outcome.status !== 'limited') return outcome
   if (plan.kind !== 'graph' || plan.output === undefined) return outcome
-  const output = plan.output(originals.get(outcome) ?? outcome.state)
+  const output = plan.output(seenState(outcome))
   return withFields(outcome, { output: cloneValue(output as Value) as never })
 }
