@@ -1,9 +1,11 @@
 import type { Value } from '../../codec/value.js'
 import { andThen } from '../../core/async/at-once.js'
 import { IncompatibleError, InvalidProgramError } from '../../core/errors.js'
+import { lazyFields, withLazyFields } from '../../core/lazy-fields.js'
 import type { Context, Reconciled } from '../../runtime/step/context.js'
 import { internalsOf } from '../../runtime/step/call/internals.js'
 import type { FunctionNodePlan, Refusal } from '../../runtime/program/program.js'
+import type { Update } from '../../runtime/program/state/state-shape.js'
 import { checkPolicy } from '../../runtime/program/step-policy.js'
 import { joinUpdates, type OwnState, type PendingCall } from '../agent-state.js'
 import { makeMessage } from '../messages/message.js'
@@ -117,23 +119,18 @@ async function runTool(setup: AgentSetup, tool: Tool, state: OwnState, ctx: Cont
   const { callId } = call
   const { context } = ctx
   // Written out: an object of this size that begins with the properties of another takes ten times the memory.
-  const result = await tool.execute(input, {
+  const own = {
     callId,
     toolCallId: callId,
     messages: state.messages,
     context,
     experimental_context: context,
-    // Made when it is asked for: most tools never look at theirs.
-    get idempotencyKey() {
-      return ctx.idempotencyKey
-    },
     attempt: ctx.attempt,
-    abortSignal: ctx.abortSignal,
     state: state as unknown as Readonly<Record<string, unknown>>,
-    update: (update) => {
+    update: (update: Update) => {
       changes = joinUpdates(changes, update, setup.options.state ?? {})
     },
-    emit: (value) => ctx.emit(value),
+    emit: (value: unknown) => ctx.emit(value),
     thread: ctx.thread,
     branch: ctx.branch,
     tenant: ctx.tenant,
@@ -141,18 +138,22 @@ async function runTool(setup: AgentSetup, tool: Tool, state: OwnState, ctx: Cont
     store: ctx.store,
     step: ctx.step,
     transaction: ctx.transaction,
-    pause: (question, options) => {
+    pause: ((...asked: Parameters<typeof ctx.pause>) => {
       refuseLateWait(tool, call.name, 'asks a question')
-      return ctx.pause(question, options)
-    },
+      return ctx.pause(...asked)
+    }) as typeof ctx.pause,
     run: ((...child: Parameters<typeof ctx.run>) => {
       refuseLateWait(tool, call.name, 'awaits a thread')
       return ctx.run(...child)
     }) as typeof ctx.run,
-  })
+  }
+  const result = await tool.execute(input, withLazyFields(own, internalsOf(ctx), LAZY))
   const answering = resultOf(tool, call, result, internalsOf(ctx).clock.now())
   return { ...changes, ...(answering instanceof Promise ? await answering : answering) }
 }
+
+/** Made when they are asked for: most tools never look at theirs. */
+const LAZY = lazyFields(['idempotencyKey', 'abortSignal'])
 
 function changedUnderway({ name, callId }: PendingCall): IncompatibleError {
   return new IncompatibleError(

@@ -1,6 +1,7 @@
 import type { Value } from '../../codec/value.js'
 import { andThen, nowOrLater } from '../../core/async/at-once.js'
 import { InvalidOptionError } from '../../core/errors.js'
+import { lazyFields, withLazyFields } from '../../core/lazy-fields.js'
 import type { AiPrompt } from '../messages/ai-sdk/ai-sdk-types.js'
 import { checkOutput } from '../messages/check-message.js'
 import { outputFrom } from '../messages/ai-sdk/from-ai-sdk.js'
@@ -193,15 +194,25 @@ function fromAiSdkTool(options: ToolOptions): Tool {
 }
 
 /** Converted when asked for: most tools never look at the conversation. */
-function withTheirMessages<Context extends Pick<ToolContext, 'messages'>>(context: Context): Context {
-  let prompt: AiPrompt | undefined
-  return {
-    ...context,
-    get messages() {
-      prompt ??= toAiSdkPrompt(context.messages)
-      return prompt as unknown as Context['messages']
-    },
+class TheirMessages {
+  readonly #ours: ToolContext['messages']
+  #prompt: AiPrompt | undefined
+
+  constructor(ours: ToolContext['messages']) {
+    this.#ours = ours
   }
+
+  get messages(): AiPrompt {
+    this.#prompt ??= toAiSdkPrompt(this.#ours)
+    return this.#prompt
+  }
+}
+
+const THEIRS = lazyFields(['messages'])
+
+function withTheirMessages<Context extends Pick<ToolContext, 'messages'>>(context: Context): Context {
+  const { messages, ...rest } = context
+  return withLazyFields(rest, new TheirMessages(messages), THEIRS) as unknown as Context
 }
 
 async function lastOf(result: unknown): Promise<unknown> {

@@ -204,11 +204,11 @@ function parentOf({ key, log }: Run, { parent }: RunRecord, child: string, threa
 }
 
 function isSameInput({ input }: StepRecord, { inputHash }: Work): boolean {
-  return input === inputHash || input === ANY_INPUT
+  return input === inputHash() || input === ANY_INPUT
 }
 
 function marksOf({ inputHash, after }: Work): Pick<StepRecord, 'input' | 'effect' | 'after'> {
-  return { input: inputHash, effect: 'idempotent', ...(after === undefined ? {} : { after: after() }) }
+  return { input: inputHash(), effect: 'idempotent', ...(after === undefined ? {} : { after: after() }) }
 }
 
 function stepEvent({ path }: Work, status: 'started' | 'completed' | 'failed') {

@@ -51,7 +51,7 @@ export async function performChild(
   const work = requests.work(path, { input, effect: 'idempotent' }, () => undefined, { after })
   const again = failedChild(records.get(path), work)
   if (again !== undefined) throw again
-  const found = records.find(path, work.inputHash)
+  const found = records.find(path, work.inputHash())
   if (found?.status === 'done') return showValue(found.result)
   if (run.replay) return requests.gap(path)
   requested.isLive = true

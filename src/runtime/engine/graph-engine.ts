@@ -275,6 +275,7 @@ export class GraphEngine {
 
 /** Why the graph can't go on after these tasks; undefined if it can. */
 function endOf(landed: readonly Landed[]): Drive | undefined {
+  if (landed.every(({ status }) => status === 'recorded' || status === 'last')) return undefined
   const [failure, ...others] = landed.flatMap((task) =>
     task.status === 'failed' ? [task.error, ...(task.others ?? [])] : [],
   )

@@ -15,9 +15,9 @@ import type { TaskRecord } from '../run/state/run-state.js'
 import type { Drive } from '../run/run-terms.js'
 import type { Activation } from '../step/call/activation.js'
 import { findLost } from '../step/attempt/past-effects.js'
-import type { StepContext } from '../step/context.js'
+import type { Attempt } from '../step/attempt/call-work.js'
 import { perform } from '../step/perform.js'
-import type { Performed, Work } from '../step/work.js'
+import type { OwnWork, Performed, Work } from '../step/work.js'
 import { checkLeft, isTaskBegun } from './tasks.js'
 import { Gates, OPEN_GATE, showInput } from './gates.js'
 import type { GraphScope } from './graph-scope.js'
@@ -177,8 +177,8 @@ export class NodeRun {
 
   #workOf(node: FunctionNodePlan, input: unknown, idempotencyKey: string | undefined, state: State): Work {
     const activation = this.#activation
-    const options = { ...node.policy, input, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) }
-    const attempt = (step: StepContext) => {
+    const options = idempotencyKey === undefined ? { input } : { input, idempotencyKey }
+    const attempt = (step: Attempt) => {
       activation.restart()
       const returned = (update: unknown) => andThen(activation.settling(), () => update ?? {})
       const threw = (error: unknown) =>
@@ -192,11 +192,11 @@ export class NodeRun {
         return threw(error)
       }
     }
-    return activation.wholeWork(options, attempt, (work) => this.#aboutNode(node, input, state, work))
+    return activation.wholeWork(node.policy, options, attempt, (ask) => this.#ownWork(node, input, state, ask))
   }
 
   /** What the work of a node has beyond that of a step. */
-  #aboutNode(node: FunctionNodePlan, input: unknown, state: State, work: Pick<Work, 'at' | 'ask'>): Partial<Work> {
+  #ownWork(node: FunctionNodePlan, input: unknown, state: State, askPerson: Work['ask']): OwnWork {
     const ask: Work['ask'] = async (kind, question, schema) => {
       // Of an effect that nobody has begun, they are asked about what it will be.
       const made = kind === 'permission' && node.shown ? { input: await node.shown(input) } : {}
@@ -209,10 +209,10 @@ export class NodeRun {
         const refused = isGiven(told as Told) && (await this.#refuse(() => updateOf(told as Told)))
         return refused || undefined
       }
-      const told = (await work.ask(kind, { ...(question as object), ...made }, schema, refuse)) as Told
+      const told = (await askPerson(kind, { ...(question as object), ...made }, schema, refuse)) as Told
       return isGiven(told) ? { ...told, result: await updateOf(told) } : told
     }
-    const isUnderWay = () => this.#scope.stepsInside(String(work.at.at(-1))).length > 0
+    const isUnderWay = () => this.#scope.stepsInside(this.task.id).length > 0
     return {
       ask,
       keep: (result) => this.#scope.keep(result),

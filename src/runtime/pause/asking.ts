@@ -31,14 +31,14 @@ export interface AskOptions extends PauseOptions {
 /** The questions of one activation: asks each once, and finds its answer when the activation is called again. */
 export class Asking {
   readonly #run: Run
-  #used = new Set<string>()
+  readonly #used = new Set<string>()
 
   constructor(run: Run) {
     this.#run = run
   }
 
   restart(): void {
-    this.#used = new Set()
+    if (this.#used.size > 0) this.#used.clear()
   }
 
   /** The answer, or undefined while there is none. */
@@ -105,7 +105,7 @@ export class Asking {
   /** What a place asks, or asked and got an answer to, on behalf of this activation. */
   askedAt(place: string): Asked | undefined {
     const { log, state } = this.#run
-    const own = Object.values(state.pauses ?? {}).find(({ path }) => path === place)
+    const own = askedAt(state, place)
     if (own === undefined) return undefined
     const { question, answer, exact } = log.acknowledged.pauses?.[own.id] ?? own
     if (answer !== undefined) this.#read(own.id)
@@ -210,6 +210,11 @@ export class Asking {
       event: { type: 'pause', pause: id, kind, question },
     }
   }
+}
+
+/** The question of a place, as it is recorded. */
+export function askedAt({ pauses }: RunState, place: string): PauseRecord | undefined {
+  return pauses && Object.values(pauses).find(({ path }) => path === place)
 }
 
 /** What the program makes of an answer, or why it can't be accepted. */

@@ -46,8 +46,9 @@ export function fromTheStart<Result>(call: () => Result): Result {
  */
 export class WaitOrder {
   readonly #since: number | undefined
-  readonly #last = new Map<string, Open>()
-  readonly #open = new Set<Open>()
+  /** The newest of each name. Most functions never wait. */
+  #last: Map<string, Open> | undefined
+  #open: Set<Open> | undefined
   #hasBranches = false
 
   /** @param since since when something of the function may have been begun without a record. */
@@ -59,7 +60,7 @@ export class WaitOrder {
   asked(others: number): void {
     if (others === 0) return
     this.#hasBranches = true
-    for (const wait of this.#open) wait.isBeside = true
+    for (const wait of this.#open ?? []) wait.isBeside = true
   }
 
   /** Since when what the code running now requests may have been begun without a record. */
@@ -93,7 +94,7 @@ export class WaitOrder {
    * @param others how much else in the function is open now.
    */
   next(name: string, others: number): UnkeyedWait | undefined {
-    const last = this.#last.get(name)
+    const last = this.#last?.get(name)
     const place = last === undefined ? 0 : last.place + 1
     const counts = this.#past()?.counts ?? NONE
     const isAlone = others === 0 && last !== undefined && !last.isOpen && !last.isBeside
@@ -103,7 +104,7 @@ export class WaitOrder {
 
   /** The next wait of a name in the order of arrival: for runs that were started under these rules, and for replays. */
   arrived(name: string, others: number): UnkeyedWait {
-    return this.#take(name, (this.#last.get(name)?.place ?? -1) + 1, others, NONE, undefined)
+    return this.#take(name, (this.#last?.get(name)?.place ?? -1) + 1, others, NONE, undefined)
   }
 
   #past(): Past | undefined {
@@ -119,7 +120,7 @@ export class WaitOrder {
     past: string | undefined,
   ): UnkeyedWait {
     const isBranching = () => this.#hasBranches
-    const close = () => this.#open.delete(wait)
+    const close = () => this.#open?.delete(wait)
     const wait: Open = {
       place,
       past,
@@ -133,7 +134,9 @@ export class WaitOrder {
         close()
       },
     }
+    this.#last ??= new Map()
     this.#last.set(name, wait)
+    this.#open ??= new Set()
     this.#open.add(wait)
     // For the code that continues from here.
     passHere({

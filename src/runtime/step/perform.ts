@@ -11,7 +11,7 @@ import { never } from './call/activity.js'
 import { afterThrow, type Thrown } from './attempt/after-throw.js'
 import { attempt, type Backoff, parseRetry } from './attempt/attempt.js'
 import { beforeAttempt, beforeEffect, checkInput } from './attempt/past-effects.js'
-import { callWork } from './attempt/call-work.js'
+import { type Attempt, callWork } from './attempt/call-work.js'
 import type { StepContext, StepOptions } from './context.js'
 import { insideStep } from './here.js'
 import { Ledger, recordAt } from './attempt/ledger.js'
@@ -47,7 +47,7 @@ export async function performStep<Result>(
   if (found) return showValue(found.result)
   if (run.replay) return requests.gap(path)
   requested.isLive = true
-  const inside = (step: StepContext) => insideStep(run, path, () => stepWork(step))
+  const inside = (attempt: Attempt) => insideStep(run, path, () => stepWork(attempt.shown))
   const work = requests.work(path, options as StepOptions, inside, { inputHash, isLive, outer: call.outer, after })
   if (isEffect) await requests.hold(path)
   try {
@@ -107,7 +107,7 @@ class Performance {
     if (this.#ledger.effect !== 'read') return this.#beginEffect(before)
     const work = this.#work
     const reads = this.#run.recordedReads
-    const instead = reads?.find(work.path, work.inputHash, work.sees, work.isSamePast ?? false)
+    const instead = reads?.find(work.path, work.inputHash(), work.sees, work.isSamePast ?? false)
     return instead ? this.#finish(instead.result, NO_WRITES, 0) : this.#try(1)
   }
 

@@ -4,7 +4,8 @@ import type { StoreWrite } from '../../log/items/store-write.js'
 import type { SpanPlan } from '../../telemetry/observer.js'
 import type { Seen } from '../run/record/records.js'
 import type { LazyAbort } from '../../core/async/lazy-abort.js'
-import type { StepContext, StepPolicy } from './context.js'
+import type { Attempt } from './attempt/call-work.js'
+import type { StepPolicy } from './context.js'
 
 /** One piece of work with its policy, and where its record is. */
 export interface Work {
@@ -12,13 +13,13 @@ export interface Work {
   readonly at: Path
   readonly policy: StepPolicy
   readonly input: unknown
-  readonly inputHash: string
+  readonly inputHash: () => string
   readonly idempotencyKey?: string | undefined
-  readonly run: (step: StepContext) => unknown
+  readonly run: (attempt: Attempt) => unknown
   /** The form in which its result is recorded. Default: that of any value. */
-  readonly keep?: (result: unknown) => unknown
+  readonly keep?: ((result: unknown) => unknown) | undefined
   /** For a node: what it was given and has begun, which decides whether a recorded read is still valid. */
-  readonly sees?: Seen & { isUnderWay(): boolean }
+  readonly sees?: (Seen & { isUnderWay(): boolean }) | undefined
   /** On a fork: everything the function has received is the same as on the branch it came from. */
   readonly isSamePast?: boolean
   /** Where in its function it was asked for, for its record. */
@@ -26,7 +27,7 @@ export interface Work {
   /** Since when someone before us may have begun it without a record; undefined if nobody can have. */
   readonly openSince: number | undefined
   /** Aborted when the activation was left hanging: the work is neither retried nor timed anymore. */
-  readonly left?: LazyAbort
+  readonly left?: LazyAbort | undefined
   /**
    * For a step inside a node with a time limit: the node's attempt. When that ends the step does, as in a crash; the
    * node's next attempt resolves its outcome.
@@ -44,6 +45,9 @@ export interface Work {
   /** Takes back the question about an effect's outcome. */
   readonly unask: () => void
 }
+
+/** What the work of a node has beyond that of a step. */
+export type OwnWork = Pick<Work, 'ask' | 'keep' | 'sees' | 'span'>
 
 /** What came of it. */
 export interface Performed {

@@ -1,5 +1,6 @@
 import type { Clock } from '../../../core/time/clock.js'
 import { onAbort } from '../../../core/async/on-abort.js'
+import { lazyFields, withLazyFields } from '../../../core/lazy-fields.js'
 import { callAfter } from '../../../core/time/timer.js'
 import { AttemptFailure } from './model-failure.js'
 import type { LanguageModel } from '../model-types.js'
@@ -48,19 +49,11 @@ export async function runAttempt(
 
 /** What a model is called with. Its signal is made when it is asked for: that costs more than all the rest. */
 function callOptions(options: Readonly<Record<string, unknown>>, prompt: readonly unknown[], control: AttemptControl) {
-  let own: unknown
-  return {
-    ...options,
-    prompt,
-    get abortSignal() {
-      return own ?? control.signal
-    },
-    // Middleware may replace it.
-    set abortSignal(signal: unknown) {
-      own = signal
-    },
-  }
+  return withLazyFields({ ...options, prompt }, control, SIGNAL)
 }
+
+// Middleware may replace it.
+const SIGNAL = lazyFields(['abortSignal'], true)
 
 /** False where the model has no stream. */
 async function readStream(
@@ -131,7 +124,7 @@ class AttemptControl {
   #aborted: { readonly reason: unknown } | undefined
   #leave: ((reason: unknown) => void) | undefined
 
-  get signal(): AbortSignal {
+  get abortSignal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
       if (this.#aborted) this.#controller.abort(this.#aborted.reason)

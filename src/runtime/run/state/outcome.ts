@@ -2,6 +2,7 @@ import { inspect } from 'node:util'
 import { cloneValue } from '../../../codec/clone.js'
 import type { Value } from '../../../codec/value.js'
 import { threadIdInput, type ThreadIdInput } from '../../../core/ids.js'
+import { lazyFields, withLazyFields } from '../../../core/lazy-fields.js'
 import { formatCheckpointId } from '../../../log/entry/checkpoint-id.js'
 import { DUE, type LogKey } from '../../../log/contract.js'
 import type { Fold } from '../../../log/entry/fold.js'
@@ -135,21 +136,16 @@ const originals = new WeakMap<object, Readonly<Record<string, Value>>>()
  * of a long conversation want the answer, and copying the rest costs more than a step.
  */
 class CopyOnDemand {
-  #original: Readonly<Record<string, Value>> | undefined
-  #copy: Readonly<Record<string, Value>> = {}
+  readonly #original: Readonly<Record<string, Value>>
+  #copy: Readonly<Record<string, Value>> | undefined
 
   constructor(original: Readonly<Record<string, Value>>) {
     this.#original = original
   }
 
-  get(): Readonly<Record<string, Value>> {
-    if (this.#original) this.set(cloneValue(this.#original))
+  get state(): Readonly<Record<string, Value>> {
+    this.#copy ??= cloneValue(this.#original)
     return this.#copy
-  }
-
-  set(state: Readonly<Record<string, Value>>): void {
-    this.#copy = state
-    this.#original = undefined
   }
 }
 
@@ -245,25 +241,23 @@ export function incompatible(
 
 export function outcomeBase(log: LogKey, fold: Fold, restart: Restart): OutcomeBase<Readonly<Record<string, Value>>> {
   const { state = {}, run } = fold.state as RunState
-  const copy = new CopyOnDemand(state)
-  const base: OutcomeBase<Readonly<Record<string, Value>>> = {
+  const base = {
     thread: threadIdInput(log.thread),
     branch: log.branch,
     run: run?.id ?? '',
     resumed: Math.max(0, (run?.takes ?? 1) - 1),
     checkpoint: fold.seq < 0 ? undefined : formatCheckpointId(log.branch, fold.seq, fold.hash),
-    get state() {
-      return copy.get()
-    },
-    set state(value) {
-      copy.set(value)
-    },
-    ...restart,
   }
-  originals.set(base, state)
+  const whole: OutcomeBase<Readonly<Record<string, Value>>> = withFields(
+    withLazyFields(base, new CopyOnDemand(state), STATE),
+    restart,
+  )
+  originals.set(whole, state)
   // Printed like any other object.
-  return Object.defineProperty(base, inspect.custom, { value: shown })
+  return Object.defineProperty(whole, inspect.custom, { value: shown })
 }
+
+const STATE = lazyFields(['state'], true)
 
 function shown(this: object): object {
   return { ...this }

@@ -249,7 +249,7 @@ export class Ledger {
     return set(at, {
       status: 'started',
       effect: this.effect,
-      input: inputHash,
+      input: inputHash(),
       ...(change.status === 'retry' ? {} : { key: this.key }),
       ...(this.effect === 'idempotent' && change.status !== 'retry' ? { keyTtlMs: this.#keyTtlMs } : {}),
       ...(this.#generation > 0 ? { generation: this.#generation } : {}),

@@ -160,6 +160,6 @@ function missingRecord({ state }: Run, effect: Effect): Error | undefined {
 
 /** Refuses to continue what was begun with another input. */
 export function checkInput(work: Work, before: StepRecord | undefined): void {
-  if (before?.input === undefined || before.input === work.inputHash) return
+  if (before?.input === undefined || before.input === work.inputHash()) return
   throw nondeterministic(`Step "${work.path}" was begun with another input than it has now.`, work.path)
 }

@@ -6,12 +6,13 @@ import type { Prefix } from '../../run/state/read-run-state.js'
 import { LazyAbort } from '../../../core/async/lazy-abort.js'
 import type { PauseRecord, Waiting } from '../../run/state/run-state.js'
 import type { Run } from '../../run/run.js'
-import type { Context, StepContext, StepOptions, StepPolicy } from '../context.js'
+import type { Attempt } from '../attempt/call-work.js'
+import type { Context, StepOptions, StepPolicy } from '../context.js'
 import type { INTERNALS, Internals } from './internals.js'
 import { makeContext } from './make-context.js'
 import { Requests } from './requests.js'
 import { StepStore, StepWrites } from '../record/step-store.js'
-import type { Work } from '../work.js'
+import type { OwnWork, Work } from '../work.js'
 
 export type Activated =
   | {
@@ -37,8 +38,7 @@ export class Activation {
   readonly #writes: StoreWrite[] = []
   readonly #stored = new StepWrites(this.#writes)
   #notes: NotedEvent[] = []
-  #suspend: (() => void) | undefined
-  #fail: ((error: unknown) => void) | undefined
+  #end: ((result: Activated) => void) | undefined
   /** Aborted when the function is left hanging; made when something is to be told. */
   #left: LazyAbort | undefined
   /** Since when it may have been begun without a record, by a process that came before its gates existed. */
@@ -60,8 +60,8 @@ export class Activation {
     this.#id = id
     const place = { id, prefix, scopePath, defaults, isNew }
     this.#requests = new Requests(run, place, {
-      suspend: () => this.#suspend?.(),
-      fail: (error) => this.#fail?.(error),
+      suspend: () => this.#leave({ status: 'suspended', waiting: this.#requests.waiting }),
+      fail: (error) => this.#leave({ status: 'failed', error }),
     })
   }
 
@@ -95,14 +95,9 @@ export class Activation {
         if (settling) void settling.then(over)
         else over()
       }
-      this.#fail = (error) => {
-        end({ status: 'failed', error })
-        this.#left?.abort(LEFT)
-      }
-      this.#suspend = () => {
-        end({ status: 'suspended', waiting: requests.waiting })
-        this.#left?.abort(LEFT)
-      }
+      // Never a function written out here: the engine keeps one that is assigned to a property, and all that it refers to,
+      // until the next full collection.
+      this.#end = end
       // Code between steps may wait for something that knows nothing about the run: it is left behind.
       letGo = abort.onAbort(() => end({ status: 'failed', error: abort.reason }))
       if (abort.aborted) return
@@ -117,6 +112,12 @@ export class Activation {
       }
       fromTheStart(body).then(returned, fail)
     })
+  }
+
+  /** Ends where the function waits, and leaves it hanging there. */
+  #leave(result: Activated): void {
+    this.#end?.(result)
+    this.#left?.abort(LEFT)
   }
 
   /**
@@ -149,7 +150,7 @@ export class Activation {
   }
 
   /** What the function is called with. */
-  context<Input>(input: Input, step?: StepContext): Context<Input> & { readonly [INTERNALS]: Internals } {
+  context<Input>(input: Input, step?: Attempt): Context<Input> & { readonly [INTERNALS]: Internals } {
     return makeContext(this.#requests, {
       input,
       step,
@@ -171,20 +172,19 @@ export class Activation {
 
   /** The activation as a whole as a piece of work. */
   wholeWork(
-    options: StepOptions,
-    run: (step: StepContext) => unknown,
-    more: (work: Pick<Work, 'at' | 'ask'>) => Partial<Work>,
+    policy: StepPolicy,
+    options: Pick<StepOptions, 'input' | 'idempotencyKey'>,
+    run: (attempt: Attempt) => unknown,
+    own: (ask: Work['ask']) => OwnWork,
   ): Work {
     const { places, path } = this.#requests
-    this.#isTimed = options.timeoutMs !== undefined
+    this.#isTimed = policy.timeoutMs !== undefined
     this.#gatedSince = places.leastSince('before', 'approval')
     places.restart(this.#gatedSince)
     this.#left ??= new LazyAbort()
     const ask: Work['ask'] = (kind, question, jsonSchema, refuse) =>
       this.ask(kind, `${path} ${kind}`, question, { jsonSchema, ...(refuse && { refuse }) })
-    // Not spread: that would ask for the hash of its input, which most never need.
-    const work = this.#requests.work(this.#id, options, run, { hashesLater: true })
-    return Object.assign(work, { left: this.#left, ask }, more({ at: work.at, ask }))
+    return this.#requests.work(this.#id, options, run, { policy, own: { ...own(ask), left: this.#left } })
   }
 }
 

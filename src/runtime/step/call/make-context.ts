@@ -1,14 +1,15 @@
 import { noop, rejected } from '../../../core/async/rejected.js'
+import { lazyFields, withLazyFields } from '../../../core/lazy-fields.js'
 import { formatCheckpointId } from '../../../log/entry/checkpoint-id.js'
 import type { ChildOptions } from '../../child/await-child.js'
 import { type ChildProgram, performChild } from '../../child/perform-child.js'
-import type { RecordedEvent } from '../../events/events.js'
+import type { NotedEvent } from '../../events/events.js'
 import { receive, sleep } from '../../pause/waits.js'
 import { never } from './activity.js'
-import type { Context, StepContext } from '../context.js'
+import type { Attempt } from '../attempt/call-work.js'
+import type { Context, PauseOptions, ReceiveOptions, SleepOptions } from '../context.js'
 import { insideItself, runningStepOf } from '../here.js'
-import { keyMaker } from '../record/hash-value.js'
-import { INTERNALS, type Internals, makeInternals } from './internals.js'
+import { INTERNALS, Internals } from './internals.js'
 import { performStep, type StepArguments } from '../perform.js'
 import { performTransaction, type TransactionArguments } from '../perform-transaction.js'
 import type { Call, Requested, Requests } from './requests.js'
@@ -16,12 +17,12 @@ import type { Call, Requested, Requests } from './requests.js'
 /** The function that is called with a context. */
 export interface Called<Input> {
   readonly input: Input
-  /** Of a node: the context of its attempt. */
-  readonly step: StepContext | undefined
+  /** Of a node. */
+  readonly step: Attempt | undefined
   /** The attempt may time out while its steps are in progress. */
   readonly isTimed: boolean
   readonly store: Context['store']
-  note(event: RecordedEvent): void
+  note(event: NotedEvent): void
 }
 
 /** What a program's function is called with. Whatever it requests is counted until it has received the result. */
@@ -33,12 +34,12 @@ export function makeContext<Input>(
   const { run, path, waits } = requests
   const { key, log } = run
   const { seq, hash } = log.fold
-  const ownKey = keyMaker(run, path, 0)
   requests.called()
   const call: Call = { number: requests.calls, outer: isTimed ? step?.abortSignal : undefined }
   const request = <Result>(what: string, perform: (requested: Requested) => Promise<unknown>) =>
     track(requests, call, what, perform) as Promise<Result>
-  return {
+  const internals = new Internals(run, path, called)
+  const context = {
     input,
     context: run.context,
     thread: key.thread,
@@ -47,30 +48,30 @@ export function makeContext<Input>(
     runId: log.state.run?.id ?? '',
     checkpoint: seq < 0 ? '' : formatCheckpointId(key.branch, seq, hash),
     attempt: run.takes,
-    get abortSignal() {
-      return step?.abortSignal ?? run.abort.signal
-    },
-    get idempotencyKey() {
-      return step === undefined ? ownKey() : step.idempotencyKey
-    },
     store,
     step: <Result>(name: string, ...rest: StepArguments<Result>) =>
       request<Result>('step', (requested) => performStep(requests, call, requested, name, ...rest)),
     transaction: <Result, Prepared>(name: string, ...rest: TransactionArguments<Result, Prepared>) =>
       request<Result>('transaction', (requested) => performTransaction(requests, call, requested, name, ...rest)),
-    sleep: (duration, options) => request('sleep', () => sleep(waits, duration, options)),
-    receive: (name, options) => request('receive', () => receive(waits, name, options)),
+    sleep: (duration: number | Date, options?: SleepOptions) =>
+      request<void>('sleep', () => sleep(waits, duration, options)),
+    receive: <Received>(name: string, options?: ReceiveOptions) =>
+      request<Received>('receive', () => receive(waits, name, options)),
     run: (program: ChildProgram, id: string, given: unknown, options?: ChildOptions) =>
       request<never>('run', (requested) => performChild(requests, requested, program, id, given, options)),
-    pause: (question, options) => request('pause', () => requests.places.pause(question, options)),
+    pause: <Answer>(question: unknown, options?: PauseOptions<Answer>) =>
+      request<Answer>('pause', () => requests.places.pause(question, options)),
     heartbeat: () => {
       requests.activity.beats++
       return run.heartbeat()
     },
-    emit: (value) => run.emit({ type: 'custom', step: path, value }),
-    [INTERNALS]: makeInternals(run, path, called),
+    emit: (value: unknown) => run.emit({ type: 'custom', step: path, value }),
+    [INTERNALS]: internals,
   }
+  return withLazyFields(context, internals, LAZY)
 }
+
+const LAZY = lazyFields(['abortSignal', 'idempotencyKey'])
 
 /** Counts what is in progress. A function that was left hanging may wake up later: nothing it requests happens. */
 function track<Result>(

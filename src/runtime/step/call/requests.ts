@@ -6,13 +6,13 @@ import { joinPath, type Prefix } from '../../run/state/read-run-state.js'
 import type { Waiting } from '../../run/state/run-state.js'
 import type { Run } from '../../run/run.js'
 import { Activity, type Ends } from './activity.js'
-import type { StepContext, StepOptions, StepPolicy } from '../context.js'
+import type { StepOptions, StepPolicy } from '../context.js'
 import { accuse, Failures, stemsOf } from '../record/failed-steps.js'
 import { Revisits } from './revisits.js'
 import { encodeKey, StepRecords } from '../record/step-records.js'
 import { shortHash, Trail } from './trail.js'
 import { WaitPlaces } from './wait-places.js'
-import type { Work } from '../work.js'
+import type { OwnWork, Work } from '../work.js'
 
 /** One call of a function. */
 export interface Call {
@@ -51,8 +51,10 @@ export interface Place {
 /** What is known of a piece of work where it is requested. */
 interface KnownWork {
   readonly inputHash?: string
-  /** Nobody can change its input: its hash is made when it is asked for. */
-  readonly hashesLater?: true
+  /** Default: that of the function, and what the options say. */
+  readonly policy?: StepPolicy
+  /** What the work of a node has of its own. */
+  readonly own?: OwnWork & Pick<Work, 'left'>
   readonly isLive?: boolean
   readonly outer?: AbortSignal | undefined
   readonly after?: () => string
@@ -241,29 +243,34 @@ export class Requests {
     return this.activity.hang()
   }
 
-  work(id: string, options: StepOptions, run: (step: StepContext) => unknown, known: KnownWork = {}): Work {
+  work(id: string, options: StepOptions, run: Work['run'], known: KnownWork = {}): Work {
     const path = this.records.name(id)
-    let inputHash = known.inputHash ?? (known.hashesLater ? undefined : this.run.hashInput(options.input))
-    const hashInput = () => {
-      inputHash ??= this.run.hashInput(options.input)
-      return inputHash
-    }
+    const { policy = { ...this.defaults, ...options }, isLive = false, own } = known
+    const { input, idempotencyKey } = options
+    // Of a node nobody can change the input, and most never need its hash.
+    let hash = known.inputHash ?? (own === undefined ? this.run.hashInput(input) : undefined)
     return {
       path,
       at: this.records.at(id),
-      policy: { ...this.defaults, ...options },
-      input: options.input,
-      get inputHash() {
-        return hashInput()
+      policy,
+      input,
+      inputHash: () => {
+        hash ??= this.run.hashInput(input)
+        return hash
       },
-      openSince: this.places.openSince(known.isLive ?? false),
+      openSince: this.places.openSince(isLive),
       outer: known.outer,
       after: known.after,
       isSamePast: this.#isSamePast,
-      idempotencyKey: options.idempotencyKey,
+      idempotencyKey,
       run,
-      ask: (kind, question, jsonSchema) => this.ask(kind, `${path} ${kind}`, question, { jsonSchema }),
+      ask:
+        own?.ask ?? ((kind, question, schema) => this.ask(kind, `${path} ${kind}`, question, { jsonSchema: schema })),
       unask: () => this.asking.drop(`${path} unknown-effect`),
+      keep: own?.keep,
+      sees: own?.sees,
+      left: own?.left,
+      span: own?.span,
     }
   }
 

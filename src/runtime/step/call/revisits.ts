@@ -43,13 +43,13 @@ const BESIDE = '+'
 export class Revisits {
   readonly #id: string
   readonly #records: StepRecords
-  #requested = new Set<string>()
-  #heard = new Set<string>()
+  readonly #requested = new Set<string>()
+  readonly #heard = new Set<string>()
   /** Recorded when the function was called and not reached yet; known from the first effect on. */
   #missing: Set<string> | undefined
   #held: Held[] = []
   /** Steps without a record, by what they were requested after. */
-  #strangers = new Map<string, Asked[]>()
+  readonly #strangers = new Map<string, Asked[]>()
   /** A recorded step came back before what it had followed. */
   #isMoved = false
   /** The function has had several things open at once. */
@@ -124,12 +124,15 @@ export class Revisits {
   }
 
   restart(): void {
-    this.#requested = new Set()
-    this.#heard = new Set()
+    // Emptying makes new tables, and most functions request nothing.
+    if (this.#requested.size > 0) {
+      this.#requested.clear()
+      this.#heard.clear()
+      this.#strangers.clear()
+    }
     this.#mismatch = undefined
     this.#missing = undefined
     this.#held = []
-    this.#strangers = new Map()
     this.#isMoved = false
     this.#isParallel = false
   }

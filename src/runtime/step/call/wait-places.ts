@@ -3,7 +3,7 @@ import { InvalidProgramError } from '../../../core/errors.js'
 import { checkOptionNames, type OptionNames } from '../../../core/wording/option-names.js'
 import { set } from '../../../log/entry/ops.js'
 import { otherWait } from '../../errors.js'
-import type { Asking } from '../../pause/asking.js'
+import { askedAt, type Asking } from '../../pause/asking.js'
 import { type UnkeyedWait, WaitOrder } from '../../pause/wait-order.js'
 import type { Placed } from '../../pause/waits.js'
 import { gapOf } from '../../run/request/gap.js'
@@ -38,7 +38,7 @@ export class WaitPlaces {
   readonly #code: WaitingCode
   #order = new WaitOrder()
   /** The questions that were asked under a key. */
-  #pauseKeys = new Map<string, string>()
+  readonly #pauseKeys = new Map<string, string>()
 
   constructor(run: Run, records: StepRecords, activity: Activity, code: WaitingCode) {
     this.#run = run
@@ -69,7 +69,7 @@ export class WaitPlaces {
   /** @param gatedSince since when it may have been begun, by a process that came before its gates existed. */
   restart(gatedSince: number | undefined): void {
     this.#order = new WaitOrder(gatedSince)
-    this.#pauseKeys = new Map()
+    if (this.#pauseKeys.size > 0) this.#pauseKeys.clear()
   }
 
   /**
@@ -103,7 +103,7 @@ export class WaitPlaces {
 
   /** What was asked at a place, as it is recorded. */
   pauseAt(place: string): PauseRecord | undefined {
-    return Object.values(this.#run.state.pauses ?? {}).find(({ path }) => path === place)
+    return askedAt(this.#run.state, place)
   }
 
   /** Asks on behalf of the function. */

@@ -85,7 +85,7 @@ export class StepRecords {
   async #failed(work: Work, error: StepFailedError): Promise<void> {
     const record: StepRecord = {
       status: 'failed',
-      input: work.inputHash,
+      input: work.inputHash(),
       error: error.recorded,
       ...(work.after === undefined ? {} : { after: work.after() }),
     }
@@ -118,9 +118,10 @@ export class StepRecords {
 /** The record of a step that returned. */
 export function doneRecord({ inputHash, after, policy }: Work, result: Value | undefined): StepRecord {
   const { effect = 'read' } = policy
+  const input = inputHash()
   return {
     status: 'done',
-    ...(inputHash === 'none' ? {} : { input: inputHash }),
+    ...(input === 'none' ? {} : { input }),
     ...(effect === 'read' ? {} : { effect }),
     ...(after === undefined ? {} : { after: after() }),
     ...(result === undefined ? {} : { result }),
