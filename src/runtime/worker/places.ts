@@ -81,17 +81,19 @@ export class Places {
 
   /** Gives these places as far as there are some, and the rest the next ones. @param begun when they were asked for */
   offer(heads: readonly Head[], begun: number): void {
-    const until = begun + RESERVE_MS - CLAIM_MS
+    const now = this.#parts.environment.clock.monotonic()
+    // However long the look took, what it found may have the places that are free now: the claim decides who gets it.
+    // Otherwise a worker whose looks take longer than a reservation would find everything and never take any of it.
+    const until = Math.max(begun + RESERVE_MS - CLAIM_MS, now)
     this.#ahead.push(...heads.map((head) => ({ head, until })))
-    this.fill()
+    this.fill(now)
     if (!this.#parts.environment.logs.reservesDue) this.#ahead = []
   }
 
   /** Puts threads that are reserved for this worker into free places. */
-  fill(): void {
-    const now = this.#parts.environment.clock.monotonic()
+  fill(now = this.#parts.environment.clock.monotonic()): void {
     // By then, others are given them as well.
-    this.#ahead = this.isClosed ? [] : this.#ahead.filter(({ until }) => until > now)
+    this.#ahead = this.isClosed ? [] : this.#ahead.filter(({ until }) => until >= now)
     if (this.#parts.limits) this.#sortOut(this.#parts.limits, now)
     while (this.#ahead.length > 0 && this.free > 0) {
       const { head } = this.#ahead.shift() as Reserved
@@ -158,7 +160,7 @@ export class Places {
 
   /** Puts aside what a limit would refuse, and brings back what it no longer does. */
   #sortOut(limits: Limits, now: number): void {
-    const waiting = [...this.#blocked.filter(({ until }) => until > now), ...this.#ahead]
+    const waiting = [...this.#blocked.filter(({ until }) => until >= now), ...this.#ahead]
     // One whose reservation is over may have come again.
     const all = [...new Map(waiting.map((one) => [nameLog(one.head.log), one])).values()]
     this.#blocked = all.filter(({ head }) => limits.isFull(head))
