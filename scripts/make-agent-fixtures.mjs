@@ -1,6 +1,6 @@
-// Writes threads of agents, as this version stores them, into test/fixtures/agent-v2. test/agent/fixtures.test.ts resumes,
+// Writes threads of agents, as this version stores them, into test/fixtures/agent-v3. test/agent/fixtures.test.ts resumes,
 // replays and forks every one of them for ever. Those in agent-v1 are of a version whose steps recorded what they returned,
-// and whose claims had entries of their own.
+// and whose claims had entries of their own; those in agent-v2 of one whose runs repeated the hash of their input.
 //
 // A fixture is never rewritten once it was released: threads like it are out there. This script therefore leaves files
 // alone that exist, and SHA256SUMS lets the test notice one that was changed. Before records take another form, give the
@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from './build.mjs'
 
-const folder = join(dirname(fileURLToPath(import.meta.url)), '..', 'test', 'fixtures', 'agent-v2')
+const folder = join(dirname(fileURLToPath(import.meta.url)), '..', 'test', 'fixtures', 'agent-v3')
 
 if (!(await build())) process.exit(1)
 const { agent, Holdfast, tool } = await import('../dist/index.js')

@@ -1,5 +1,5 @@
-// Writes logs as version 3 of the stored format holds them into test/fixtures/format-v3, with what each entry must
-// read as beside them. test/codec/fixtures.test.ts loads every file for ever, those of version 1 as well.
+// Writes logs as version 4 of the stored format holds them into test/fixtures/format-v4, with what each entry must
+// read as beside them. test/codec/fixtures.test.ts loads every file for ever, those of earlier versions as well.
 //
 // A fixture is never rewritten once it was released: data like it is out there, and today's code must read it. This
 // script therefore leaves files alone that exist, and SHA256SUMS lets the test notice one that was changed. For a
@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from './build.mjs'
 
-const folder = join(dirname(fileURLToPath(import.meta.url)), '..', 'test', 'fixtures', 'format-v3')
+const folder = join(dirname(fileURLToPath(import.meta.url)), '..', 'test', 'fixtures', 'format-v4')
 
 if (!(await build())) process.exit(1)
 const { parseBranchId, parseTenantId, parseThreadId } = await import('../dist/core/ids.js')

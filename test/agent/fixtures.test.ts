@@ -5,8 +5,9 @@ import { describe, expect, it } from 'vitest'
 import { AGENT_FIXTURES, openRuntimeFixture, runtimeFixtures } from '../support/runtime-fixture.js'
 
 // The threads under test/fixtures/agent-v1 were left behind by agents whose steps recorded what they returned, and not
-// only what it changed, and whose claims had entries of their own; those under agent-v2 are stored as they are now. They
-// are resumed for ever and never rewritten: when a test here fails, the code is wrong.
+// only what it changed, and whose claims had entries of their own; those under agent-v2 by runs that repeated the hash of
+// their input; those under agent-v3 are stored as they are now. They are resumed for ever and never rewritten: when a test
+// here fails, the code is wrong.
 
 const ran: string[] = []
 

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
-import { brotliCompressSync, constants, deflateRawSync, inflateRawSync } from 'node:zlib'
+import { brotliCompressSync, constants, deflateRawSync } from 'node:zlib'
 import { blobHash, chainHash, chainIdentity, NO_PARENT, sameHash } from '#src/codec/chain.js'
 import { pack, packEntry, unpack } from '#src/codec/pack/compress.js'
-import { DICTIONARY_1 } from '#src/codec/pack/dictionary.js'
+import { CODES_2 } from '#src/codec/pack/deflate-codes.js'
+import { DICTIONARY_1, DICTIONARY_2 } from '#src/codec/pack/dictionary.js'
 import { isHoldfastError } from '#src/core/errors.js'
 import fc from 'fast-check'
 import { describe, it } from 'vitest'
@@ -88,22 +89,28 @@ describe('compression with a dictionary', () => {
       createHash('sha256').update(DICTIONARY_1).digest('hex'),
       '85a7dd907d5cbda35eaaf4916a4ed45cdd5ec818a195ec4ca3c96994a991f782',
     )
+    assert.equal(
+      createHash('sha256').update(DICTIONARY_2).digest('hex'),
+      'a1bb80a5bcb785a6c018265088c0b7c22c9c9bc698f5011124190b372798ed32',
+    )
+    const codes = createHash('sha256')
+    for (const { lengths, distanceLengths, header, headerBits } of CODES_2) {
+      codes.update(lengths).update(distanceLengths).update(header).update(Uint8Array.of(headerBits))
+    }
+    assert.equal(codes.digest('hex'), 'fa1c2cf1ac7362b31196eb5ba4a81ff9fa8a0d88bf156023b182cf830eaaa968')
   })
+
+  const letter =
+    'Your jacket left the warehouse this morning and should be with you by Thursday. If it does not fit, send it back within thirty days; we pay for the label. The refund reaches your card three working days after the parcel has come in, and we write to you on the same day. Should the zipper be broken as you feared, keep the jacket: a photo is enough, and another one goes out at once, in the same size and color, as long as we have it in stock. Otherwise you choose between a voucher and the money. Sizes run small this year, said several customers, so think about one number larger.'
+  const repeated = record('Fifteen boxes of apples and one of pears. '.repeat(14))
 
   it('reads what was packed by earlier versions', async () => {
-    const raw = record('Fifteen boxes of apples and one of pears. '.repeat(10))
-    const stored = 'w5P28KY6JbfMtBLQSF1SfkVqMWhEMLGgICe1GDI+mJcKEilITSwq1lMYVTlQoQRO4ZgJBxTvAA=='
-    assert.deepStrictEqual(Buffer.from(await unpack('d1', Buffer.from(stored, 'base64'), raw.length)), raw)
-  })
-
-  it('reads what this version packs, for ever: a record, and prose with the code that is written with it', async () => {
-    const letter =
-      'Your jacket left the warehouse this morning and should be with you by Thursday. If it does not fit, send it back within thirty days; we pay for the label. The refund reaches your card three working days after the parcel has come in, and we write to you on the same day. Should the zipper be broken as you feared, keep the jacket: a photo is enough, and another one goes out at once, in the same size and color, as long as we have it in stock. Otherwise you choose between a voucher and the money. Sizes run small this year, said several customers, so think about one number larger.'
     const stored = [
       [
-        record('Fifteen boxes of apples and one of pears. '.repeat(14)),
-        'w5P28KY6JbfMtBLQSF1SfkVqMWhEMLGgICe1GDI+mJcKEilITSwq1lMYVTmqEr9KcE7ETOCg9AkA',
+        record('Fifteen boxes of apples and one of pears. '.repeat(10)),
+        'w5P28KY6JbfMtBLQSF1SfkVqMWhEMLGgICe1GDI+mJcKEilITSwq1lMYVTlQoQRO4ZgJBxTvAA==',
       ],
+      [repeated, 'w5P28KY6JbfMtBLQSF1SfkVqMWhEMLGgICe1GDI+mJcKEilITSwq1lMYVTmqEr9KcE7ETOCg9AkA'],
       [
         record(letter),
         '7T0DgCy7lmvb3vOv0XbPtW37pqtOd9dMdSUvybTWtm3btm3btu23cZ7td8fRsT8eR/ceV+s23FBdt1WSrKGEHIdSNwdnhOOYrgs0Tb8J5Sqs6p6hGOuW3gB9hxAGC7g8XuciJYsKnBiq7mFKUegW4TCTJRBYpGp1QJI1fS0r1MNcLiAlC7FLtQwZWejWowKfkwHmFVAFLsfhepECR5XFCdOQTAhXPUWOCDPK1xRm6hnQgtAPMMITXRcLSOgEIStKGvkZwkxlgqpAVphThQeCIBNUT1TgkqFOLS4zxpArQgdcdQ1Ui1P3R5FwTEuwhsj0QcO8FSDAxlT1UwVgQddHYwOTqMocOdACYaTYovqdRILqf5VU89VjILIl6isJzSkvKYA5VWwXpqc6RcXErAAhabJWgXPq3VkmUOOVjCkVCAOUM9V5JTCl64kCrF5UMCa0QEVitkQBfL0AMSF5biS8QMJLoOpeEDhFTnJI1oWkE+SiBIKqU8WabdYqSkzpCTnhI+QVbYKP1GylmA8C',
@@ -111,6 +118,33 @@ describe('compression with a dictionary', () => {
     ] as const
     for (const [raw, packed] of stored)
       assert.deepStrictEqual(Buffer.from(await unpack('d1', Buffer.from(packed, 'base64'), raw.length)), raw)
+  })
+
+  it('reads what this version packs, for ever: a record, prose, and what has a code for neither', async () => {
+    const other = `${'Пятнадцать ящиков яблок и один груш. '.repeat(3)}${[...'детский сад, трава у дома, земля в иллюминаторе видна'].reverse().join('')}${' Съешь же ещё этих мягких французских булок, да выпей чаю.'.repeat(2)}`
+    const stored = [
+      [repeated, '3qLwc8uSz6GTcuQIgQ31NbSE2kRZ5mg9eFNIT0oUxobw0pYvbXnrlp6h3HSKyD5vAA=='],
+      [
+        record(letter),
+        '3qLwc8uSz6HHCWddFckEHeQ4ckzdZsJgpiuLnqYV2pBHYRhnM2ZlQ9xFbzCcw8WsMjYV8xA2R4TlUo2W2dtIugAsqpSeDkUy4W5S0cDGzSEVc3uEWFwp5sz0aPpcDDEPgU6QwVGlUjBI/s560pcIQ7DOIMJMmwlJRsMAV+B4gFKYhA+ehUQXCFIFLPwMYUY+k04gSa5JDgQrCqQhQtj2q6OH12VZoqGFDg2l+sQOGTyiMJgGMEEsuaFX3joIKDNNoNICKl2NMz+noKOPBrRCGJNaCCQKB1Q2DIhq7kpg5XXkLonOtQlowlyT2q2HlVMkJUoF1ulkEsI5GncmLbJcSaa1RRiimxHSFDDVVUIT04g0R6EV0hLldbRgKgW2EHnud3iOwgRAWTFYnKIROSSVdbpAYwOwmlqpSU1BaSU+gYJcmDEacmX7HR8yzBs=',
+      ],
+      [
+        record(other),
+        '4Bn4wTvko3Rh/sX+i00X9l7YcGHLxbYLGy42XexRuNh/sfPCjgu7Luy7sEnhYv+FjRd2X9h3YZfChR0KF/Zd2HJhx4W9Chc2X2y42HyxQ09hkBix4cJesOAmhQtbLzZc2HexCSy048Kei30Xdl/YDdIGNmf3hT0Xtl7YrqBzYcOFPSCTFC42g7RvurDhYsPFJgWdC1subLjYqHBhJ8j2i40Xmy5svbBF4cLCi10Xtl7suNijcGHbha0gWzovTlS42Hux6cKOi60KF/Zc7L+w+cIuMOdiy8UGkPUX2y42X9h+sREqfGHjxWaIL3QUQLYoXNh0sfvC/gtbL+xUuNh+YcPFPj162QOZ8MBI8qDEBAA=',
+      ],
+    ] as const
+    for (const [raw, packed] of stored)
+      assert.deepStrictEqual(Buffer.from(await unpack('d2', Buffer.from(packed, 'base64'), raw.length)), raw)
+  })
+
+  it('with its own codes is corrupt where they make something else of it', async () => {
+    const { bytes } = await packEntry(record(letter), true)
+    for (const wrong of [0, 1, bytes.length, 9000]) {
+      await assert.rejects(async () => unpack('d2', bytes, wrong), isCorrupt)
+    }
+    for (let cut = 0; cut < bytes.length; cut += 7) {
+      await assert.rejects(async () => unpack('d2', bytes.subarray(0, cut), record(letter).length), isCorrupt)
+    }
   })
 
   it.each([0, 511, 512, 513, 1023, 1024, 1535, 1536, 3071, 3072, 8191, 8192, 65_536])(
@@ -127,11 +161,11 @@ describe('compression with a dictionary', () => {
   it('is used for small bodies and for records of the runtime, where it saves a tenth', async () => {
     const packing = async (raw: Buffer, records = false) => (await packEntry(raw, records)).packing
     assert.equal(await packing(Buffer.alloc(511, 'a')), 'plain')
-    assert.equal(await packing(Buffer.alloc(512, 'a')), 'd1')
+    assert.equal(await packing(Buffer.alloc(512, 'a')), 'd2')
     assert.equal(await packing(randomBytes(1000)), 'plain')
-    assert.equal(await packing(Buffer.alloc(1535, 'a')), 'd1')
+    assert.equal(await packing(Buffer.alloc(1535, 'a')), 'd2')
     assert.equal(await packing(Buffer.alloc(1536, 'a')), 'br')
-    assert.equal(await packing(Buffer.alloc(8191, 'a'), true), 'd1')
+    assert.equal(await packing(Buffer.alloc(8191, 'a'), true), 'd2')
     assert.equal(await packing(Buffer.alloc(8192, 'a'), true), 'br')
   })
 
@@ -151,12 +185,12 @@ describe('compression with a dictionary', () => {
       for (const text of [prose, about]) {
         const raw = Buffer.from(text.repeat(40)).subarray(0, size)
         const packed = await packEntry(raw, false)
-        assert.equal(packed.packing, 'd1')
-        assert.deepStrictEqual(Buffer.from(inflateRawSync(packed.bytes, { windowBits: 13, dictionary })), raw)
+        assert.equal(packed.packing, 'd2')
+        assert.deepStrictEqual(Buffer.from(await unpack('d2', packed.bytes, size)), raw)
       }
       for (const text of others) {
         const raw = Buffer.from(text.repeat(2)).subarray(0, size)
-        assert.notEqual((await packEntry(raw, false)).packing, 'd1')
+        assert.notEqual((await packEntry(raw, false)).packing, 'd2')
       }
     }
     assert.equal((await packEntry(Buffer.alloc(3072, prose), false)).packing, 'br')

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { constants, deflateRawSync, inflateRawSync } from 'node:zlib'
-import { FIXED, PROSE } from '#src/codec/pack/deflate-codes.js'
+import { CODES_1, CODES_2, FIXED, PROSE } from '#src/codec/pack/deflate-codes.js'
 import { SmallDeflate } from '#src/codec/pack/deflate-small.js'
-import { DICTIONARY_1 } from '#src/codec/pack/dictionary.js'
+import { DICTIONARY_1, DICTIONARY_2 } from '#src/codec/pack/dictionary.js'
 import { SmallInflate } from '#src/codec/pack/inflate-small.js'
 import fc from 'fast-check'
 import { describe, it } from 'vitest'
@@ -12,8 +12,8 @@ import { randomly, rounds } from '../support/scale.js'
 const MOST = 8192
 /** What readers of the format are set up with. */
 const READER = { windowBits: 13, dictionary: DICTIONARY_1 }
-const deflater = new SmallDeflate(DICTIONARY_1, MOST)
-const inflater = new SmallInflate(DICTIONARY_1, MOST)
+const deflater = new SmallDeflate(DICTIONARY_1, MOST, CODES_1)
+const inflater = new SmallInflate(DICTIONARY_1, MOST, CODES_1)
 
 const record = '{"type":"step","step":"2:model","status":"completed","attempt":1,"ms":12}'
 const prose = 'The parcel left our depot in the morning and should reach you by Thursday, unless it rains. '
@@ -96,7 +96,7 @@ describe('packing of small bodies', () => {
   it('leaves nothing of one body in the next', () => {
     const first = Buffer.from('a secret that nobody else may see '.repeat(20))
     const second = Buffer.from(`${record}${'a secret that nobody'}`.repeat(4))
-    const fresh = new SmallDeflate(DICTIONARY_1, MOST).deflate(second, MOST)
+    const fresh = new SmallDeflate(DICTIONARY_1, MOST, CODES_1).deflate(second, MOST)
     for (const isThorough of [true, false]) {
       deflater.deflate(first, MOST, isThorough)
       assert.deepStrictEqual(deflater.deflate(second, MOST), fresh)
@@ -156,5 +156,58 @@ describe('unpacking of small bodies', () => {
     const stored = deflateRawSync(raw, { ...READER, level: 0 })
     assert.equal(inflater.inflate(stored, raw.length), undefined)
     assert.equal(inflater.inflate(Buffer.alloc(0), 0), undefined)
+  })
+})
+
+describe('codes of our own', () => {
+  const deflater = new SmallDeflate(DICTIONARY_2, MOST, CODES_2)
+  const inflater = new SmallInflate(DICTIONARY_2, MOST, CODES_2)
+  const ours = body.map((raw) => Buffer.concat([raw.subarray(0, MOST - 300), DICTIONARY_2.subarray(-300)]))
+
+  it('are whole: whatever bits follow are a symbol, and no two symbols begin alike', () => {
+    const taken = (lengths: Uint8Array) => lengths.reduce((sum, bits) => sum + 2 ** -bits, 0)
+    for (const { lengths, distanceLengths, header, headerBits } of CODES_2) {
+      assert.deepEqual([lengths.length, distanceLengths.length], header[0] === 0 ? [288, 30] : [286, 30])
+      assert.equal(taken(lengths), 1)
+      assert(taken(distanceLengths) <= 1)
+      assert.equal(headerBits, 2)
+    }
+    assert.deepEqual(
+      CODES_2.map(({ header }) => [...header]),
+      [[0], [1], [2]],
+    )
+  })
+
+  it('are each used for what they suit, and read exactly', () => {
+    const used = new Set<number>()
+    const attempt = (raw: Buffer) => {
+      const packed = deflater.deflate(raw, raw.length)
+      if (packed === undefined) return
+      used.add((packed[0] as number) & 3)
+      assert.deepStrictEqual(inflater.inflate(packed, raw.length), raw)
+    }
+    attempt(Buffer.from('Съешь же ещё этих мягких французских булок. '.repeat(3)))
+    attempt(Buffer.from(record.repeat(3)))
+    attempt(Buffer.from(prose.repeat(3)))
+    fc.assert(fc.property(ours, attempt), randomly(rounds(500)))
+    assert.deepEqual([...used].sort(), [0, 1, 2])
+  })
+
+  it('read damaged bodies as something of the right size, or not at all', () => {
+    fc.assert(
+      fc.property(ours, fc.nat(), fc.integer({ min: 1, max: 255 }), (raw, at, flip) => {
+        const packed = deflater.deflate(raw, raw.length)
+        if (packed === undefined) return
+        const damaged = Buffer.from(packed)
+        damaged[at % damaged.length] = (damaged[at % damaged.length] as number) ^ flip
+        for (const bytes of [damaged, damaged.subarray(0, at % damaged.length)]) {
+          const found = inflater.inflate(bytes, raw.length)
+          if (found !== undefined) assert.equal(found.length, raw.length)
+        }
+      }),
+      randomly(rounds(500)),
+    )
+    // A number that no code has.
+    assert.equal(inflater.inflate(Uint8Array.of(3, 0, 0, 0), 1), undefined)
   })
 })

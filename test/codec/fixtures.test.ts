@@ -158,7 +158,7 @@ describe.each(versions)('%s', (version) => {
       'blobs',
       'br',
       'claimed',
-      ...(version === 'format-v1' ? [] : ['d1']),
+      ...(version === 'format-v3' ? ['d1'] : version === 'format-v4' ? ['d2'] : []),
       'delta',
       'encrypted',
       'first',

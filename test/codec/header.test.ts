@@ -9,20 +9,22 @@ import { anyText, assertPristine, bytesOf } from './values.js'
 const hash = fc.string({ unit: fc.constantFrom(...'0123456789abcdef'), minLength: 64, maxLength: 64 })
 const count = fc.maxSafeNat()
 const wellFormed = anyText.map((text) => text.toWellFormed())
+const word = fc.constantFrom('step', 'DocdimQqXE62qI-_', 'a b', '', '"')
 
 const header: fc.Arbitrary<EntryHeader> = fc
   .record(
     {
       seq: count,
       epoch: count,
-      kind: wellFormed,
-      appendId: wellFormed,
+      kind: fc.oneof(word, wellFormed),
+      appendId: fc.oneof(word, wellFormed),
       at: fc.oneof(
+        fc.constantFrom(1_795_097_277_675, 0, -1),
         fc.integer(),
         fc.double({ noDefaultInfinity: true, noNaN: true }).filter((at) => !Object.is(at, -0)),
       ),
       distance: fc.oneof(fc.constant(0), count),
-      packing: fc.constantFrom('plain' as const, 'br' as const, 'd1' as const),
+      packing: fc.constantFrom('plain' as const, 'br' as const, 'd1' as const, 'd2' as const),
       size: count,
       parent: hash,
       base: fc.option(
@@ -57,6 +59,12 @@ function listed(fields: typeof GOOD & { packing?: string; stands?: object }) {
   return { ...others, v: 3, e: [seq, epoch, kind, append, at, keyframe, size, ...(packing ? [packing] : [])] }
 }
 
+/** The same in that of version 4. */
+function asWords(fields: typeof GOOD & { packing?: string; stands?: object }) {
+  const { e, ...rest } = listed(fields)
+  return { ...rest, v: 4, e: e.map((word) => (typeof word === 'number' ? word.toString(36) : word)).join(' ') }
+}
+
 function refused(fields: unknown, code: ErrorCode = 'corrupt'): void {
   assert.throws(
     () => decodeHeader(bytesOf(fields)),
@@ -79,17 +87,21 @@ describe('an entry header', () => {
   })
 
   it('starts with its version, and leaves out what is absent or usual', () => {
-    assert.equal(FORMAT_VERSION, 3)
+    assert.equal(FORMAT_VERSION, 4)
     const written = (fields: object) => encodeHeader(decodeHeader(bytesOf(fields))).toString()
-    assert.equal(written(GOOD), '{"v":3,"e":[3,0,"step","id",5,0,9]}')
-    assert.equal(written({ ...GOOD, packing: 'd1' }), '{"v":3,"e":[3,0,"step","id",5,0,9,"d1"]}')
-    assert.equal(written(KEYFRAME), `{"v":3,"e":[3,0,"step","id",5,3,9],"parent":"${HASH}"}`)
+    assert.equal(written(GOOD), '{"v":4,"e":"3 0 step id 5 0 9"}')
+    assert.equal(written({ ...GOOD, seq: 36, packing: 'd2' }), '{"v":4,"e":"10 0 step id 5 0 9 d2"}')
+    assert.equal(written(KEYFRAME), `{"v":4,"e":"3 0 step id 5 3 9","parent":"${HASH}"}`)
+    // What would need quotes is listed as before.
+    assert.equal(written({ ...GOOD, append: 'a b' }), '{"v":4,"e":[3,0,"step","a b",5,0,9]}')
+    assert.equal(written({ ...GOOD, at: 0.5 }), '{"v":4,"e":[3,0,"step","id",0.5,0,9]}')
   })
 
   it('means the same in every version', () => {
     const all = { ...FORK, packing: 'br', key: 'k1', encrypted: true, blobs: [HASH] }
     for (const fields of [GOOD, KEYFRAME, FORK, all]) {
       assert.deepStrictEqual(decodeHeader(bytesOf(listed(fields))), decodeHeader(bytesOf(fields)))
+      assert.deepStrictEqual(decodeHeader(bytesOf(asWords(fields))), decodeHeader(bytesOf(fields)))
     }
     const stands = { hash: HASH, key: 'k1' }
     assert.deepStrictEqual(
@@ -113,15 +125,34 @@ describe('an entry header', () => {
     assertPristine()
   })
 
+  it('is refused when its words are few, many, malformed or not those that are written', () => {
+    const { e } = asWords(GOOD)
+    assert.equal(decodeHeader(bytesOf({ v: 4, e })).seq, 3)
+    for (const wrong of ['', ' ', `${e} `, ` ${e}`, `${e} br 1`, `${e} zip`, e.slice(0, -2), e.replace(' ', '  ')]) {
+      refused({ v: 4, e: wrong })
+      refused({ v: 4, e: wrong, parent: null })
+    }
+    const words = e.split(' ')
+    for (const i of [0, 1, 4, 5, 6]) {
+      for (const wrong of ['', '-1', '1.5', 'A', '03', '+1', '1e!', 'zzzzzzzzzzzz', 'NaN', '\u00e9', '1\u0000']) {
+        refused({ v: 4, e: words.with(i, wrong).join(' ') })
+      }
+    }
+    for (const i of [2, 3])
+      for (const wrong of ['', 'a"b', 'a\\b', 'é']) refused({ v: 4, e: words.with(i, wrong).join(' ') })
+    refused({ v: 3, e })
+    refused(`{"v":4,"e":"${e}"]`)
+  })
+
   it.each(Object.keys(GOOD))('is refused without its %s', (field) => {
     const { [field as keyof typeof GOOD]: _, ...rest } = GOOD
     refused(rest)
   })
 
   it('is refused when it comes from a newer version, with the advice to upgrade and not to restore', () => {
-    refused({ ...GOOD, v: 4 }, 'schema-too-new')
-    refused({ ...GOOD, v: 4, something: 'new' }, 'schema-too-new')
-    refused({ ...listed(GOOD), v: 4 }, 'schema-too-new')
+    refused({ ...GOOD, v: 5 }, 'schema-too-new')
+    refused({ ...GOOD, v: 5, something: 'new' }, 'schema-too-new')
+    refused({ ...asWords(GOOD), v: 5 }, 'schema-too-new')
   })
 
   it('of a keyframe in the place of an entry names that entry, and is refused where it does not', () => {

@@ -9,7 +9,7 @@ import type { Head, StoredEntry } from '#src/log/contract.js'
 
 export const RUNTIME_FIXTURES = new URL('../fixtures/runtime-v1/', import.meta.url)
 /** Threads of agents in each form in which they were ever stored. */
-export const AGENT_FIXTURES = ['agent-v1', 'agent-v2'].map((name) => ({
+export const AGENT_FIXTURES = ['agent-v1', 'agent-v2', 'agent-v3'].map((name) => ({
   form: name,
   folder: new URL(`../fixtures/${name}/`, import.meta.url),
 }))

@@ -4,10 +4,8 @@ import {
   DISTANCE_BASE,
   DISTANCE_EXTRA,
   END,
-  FIXED,
   LENGTH_BASE,
   LENGTH_EXTRA,
-  PROSE,
 } from './deflate-codes.js'
 
 /** Shorter repetitions are not looked for: a reference to three bytes costs as much as they do. */
@@ -24,7 +22,7 @@ const HASH_BITS = 13
 const FARTHEST = 8192 - 262
 
 /**
- * Packs small bodies as raw deflate that every reader of the format understands. Setting up the engine of the platform
+ * Packs small bodies as one block of deflate, with the code that makes it shortest. Setting up the engine of the platform
  * takes longer than packing a few hundred bytes, and it reads the dictionary anew each time: here that is done once.
  * Not reentrant, which synchronous code can't notice.
  *
@@ -45,12 +43,24 @@ export class SmallDeflate {
   /** For each reference two numbers: where in the window it stands, and its length << 16 | distance. */
   readonly #references: Uint32Array
   readonly #out: Uint8Array
-  readonly #fixed = new BlockWriter(FIXED)
-  readonly #prose = new BlockWriter(PROSE)
-  /** Which of these is shorter for the references that were found. */
-  #writer = this.#fixed
+  readonly #writers: readonly BlockWriter[]
+  /** How many bits more than with the first writer what is found takes with the others: a sum of what the tables hold. */
+  #extra = 0
+  readonly #blockExtra: number
+  /** By literal, behind them by length, and behind those by symbol of a distance. */
+  readonly #extras: Int32Array
 
-  constructor(dictionary: Uint8Array, mostBytes: number) {
+  constructor(dictionary: Uint8Array, mostBytes: number, codes: readonly BlockCode[]) {
+    this.#writers = codes.map((code) => new BlockWriter(code))
+    const extraOf = (symbol: number) => sideBySide(codes, ({ lengths }) => lengths[symbol] as number)
+    this.#blockExtra = extraOf(END) + sideBySide(codes, ({ headerBits }) => headerBits)
+    this.#extras = Int32Array.from([
+      ...Array.from({ length: END }, (_, literal) => extraOf(literal)),
+      ...Array.from({ length: LONGEST + 1 }, (_, length) => extraOf(symbolOfLength(length))),
+      ...Array.from(DISTANCE_BASE, (_, symbol) =>
+        sideBySide(codes, ({ distanceLengths }) => distanceLengths[symbol] as number),
+      ),
+    ])
     this.#mostBytes = mostBytes
     this.#begin = dictionary.length
     this.#window = new Uint8Array(dictionary.length + mostBytes + ROOM)
@@ -77,21 +87,22 @@ export class SmallDeflate {
     this.#window.set(raw, this.#begin)
     const end = this.#begin + raw.length
     const count = this.#findReferences(end, isThorough)
-    const length = this.#writer.write(this.#window, this.#begin, end, this.#references, count, this.#out)
+    const length = this.#shortest().write(this.#window, this.#begin, end, this.#references, count, this.#out)
     return length <= Math.min(most, raw.length) ? Buffer.from(this.#out.subarray(0, length)) : undefined
   }
 
-  /** Finds what came before, chooses the code, and returns how many numbers that takes. */
+  /** Finds what came before, counts what the writers differ by, and returns how many numbers that takes. */
   #findReferences(end: number, isThorough: boolean): number {
     const window = this.#window
     const view = this.#view
     const places = this.#places
     const earlier = this.#earlier
     const references = this.#references
+    const extras = this.#extras
     places.set(this.#dictionaryPlaces)
     const lastHashed = end - SHORTEST
     let count = 0
-    let extra = PROSE_EXTRA
+    let extra = this.#blockExtra
     let at = this.#begin
     while (at <= lastHashed) {
       const four = view.getInt32(at, true)
@@ -114,10 +125,11 @@ export class SmallDeflate {
         }
       }
       if (longest === 0) {
-        extra += LITERAL_EXTRA[window[at++] as number] as number
+        extra = (extra + (extras[window[at++] as number] as number)) | 0
         continue
       }
-      extra += (LENGTHS_EXTRA[longest] as number) + (DISTANCES_EXTRA[SYMBOLS[at - from] as number] as number)
+      const distance = extras[END + LONGEST + 1 + (SYMBOLS[at - from] as number)] as number
+      extra = (extra + (extras[END + longest] as number) + distance) | 0
       references[count++] = at
       references[count++] = (longest << 16) | (at - from)
       const next = at + longest
@@ -129,14 +141,31 @@ export class SmallDeflate {
       }
       at = next
     }
-    for (; at < end; at++) extra += LITERAL_EXTRA[window[at] as number] as number
-    this.#writer = extra < 0 ? this.#prose : this.#fixed
+    for (; at < end; at++) extra = (extra + (extras[window[at] as number] as number)) | 0
+    this.#extra = extra
     return count
+  }
+
+  /** The first of the writers that take the fewest bits. */
+  #shortest(): BlockWriter {
+    const second = (this.#extra << 16) >> 16
+    const third = (this.#extra - second) >> 16
+    const best = third < Math.min(second, 0) ? 2 : second < 0 ? 1 : 0
+    return this.#writers[best] as BlockWriter
   }
 }
 
 /** For what is read and written ahead of the end, and for the header of a block. */
 const ROOM = 64
+
+/**
+ * How many bits more than the first the second code takes, and the third in the upper half: both are summed up at once.
+ * For what is packed here, neither sum outgrows its half.
+ */
+function sideBySide([first, second, third]: readonly BlockCode[], bitsOf: (code: BlockCode) => number): number {
+  const extraOf = (code: BlockCode | undefined) => (code === undefined ? 0 : bitsOf(code) - bitsOf(first as BlockCode))
+  return extraOf(second) + (extraOf(third) << 16)
+}
 
 /** Writes one block with one code. */
 class BlockWriter {
@@ -248,13 +277,3 @@ function lastAtMost(bases: Uint16Array, value: number): number {
 
 /** The symbol of each distance. */
 const SYMBOLS = Uint8Array.from({ length: FARTHEST + 1 }, (_, distance) => lastAtMost(DISTANCE_BASE, distance))
-
-/** How many bits more the code for prose takes than the fixed one: to begin and end, by literal, length and distance. */
-const extraOf = (symbol: number) => (PROSE.lengths[symbol] as number) - (FIXED.lengths[symbol] as number)
-const PROSE_EXTRA = PROSE.headerBits - FIXED.headerBits + extraOf(END)
-const LITERAL_EXTRA = Int8Array.from({ length: END }, (_, literal) => extraOf(literal))
-const LENGTHS_EXTRA = Int8Array.from({ length: LONGEST + 1 }, (_, length) => extraOf(symbolOfLength(length)))
-const DISTANCES_EXTRA = Int8Array.from(
-  PROSE.distanceLengths,
-  (bits, symbol) => bits - (FIXED.distanceLengths[symbol] as number),
-)

@@ -4,18 +4,16 @@ import {
   DISTANCE_BASE,
   DISTANCE_EXTRA,
   END,
-  FIXED,
   LENGTH_BASE,
   LENGTH_EXTRA,
-  PROSE,
 } from './deflate-codes.js'
 
 /** How far beyond the end reading and writing may go, where it saves a look at each step. */
 const ROOM = 16
 
 /**
- * Unpacks raw deflate of one block with one of the codes that small bodies are written with, which takes a third of the
- * time that the platform's engine needs. Whatever is different, damaged included, is left to that. Not reentrant, which
+ * Unpacks one block of deflate with one of the codes that small bodies are written with, which takes a third of the time
+ * that the platform's engine needs. Whatever is different, damaged included, is for others. Not reentrant, which
  * synchronous code can't notice.
  */
 export class SmallInflate {
@@ -26,9 +24,10 @@ export class SmallInflate {
   /** The dictionary, and behind it what is unpacked: references reach from the one into the other. */
   readonly #window: Uint8Array
   readonly #windowView: DataView
-  readonly #readers = [new BlockReader(FIXED), new BlockReader(PROSE)]
+  readonly #readers: readonly BlockReader[]
 
-  constructor(dictionary: Uint8Array, mostBytes: number) {
+  constructor(dictionary: Uint8Array, mostBytes: number, codes: readonly BlockCode[]) {
+    this.#readers = codes.map((code) => new BlockReader(code))
     this.#mostBytes = mostBytes
     this.#begin = dictionary.length
     this.#packed = new Uint8Array(mostBytes + ROOM)
