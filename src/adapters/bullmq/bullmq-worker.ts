@@ -115,6 +115,8 @@ export class BullmqWorker {
     const closed = this.bull.close().catch(() => {})
     await Promise.race([closed, patience])
     clearTimeout(timer)
+    // What is still connected, or connected again in the meantime, would keep the process from ending as well.
+    void this.bull.disconnect().catch(() => {})
   }
 
   /** Dashboards show what it returns: how the run ended, and nothing that the thread holds. */
