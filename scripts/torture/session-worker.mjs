@@ -3,7 +3,7 @@
 //   node session-worker.mjs '{"url": "sqlite:…", "service": "http://…", "leaseMs": 2000, …}'
 // Prints "ready", "terminating", "taken <thread>", "ended <thread> <status>" and "stopped <thread>".
 import { writeSync } from 'node:fs'
-import { openHoldfast } from 'holdfast'
+import { isHoldfastError, openHoldfast } from 'holdfast'
 import { endWithParent } from './end-with-parent.mjs'
 import { makePrograms } from './session-programs.mjs'
 import { makeWorkerPrograms } from './worker-programs.mjs'
@@ -14,7 +14,7 @@ const options = /** @type {SessionWorkerOptions} */ (JSON.parse(/** @type {strin
 const { url, service, table, mark, ...settings } = options
 endWithParent()
 const say = (/** @type {string} */ line) => writeSync(1, `${line}\n`)
-const hf = await openHoldfast(url)
+const hf = await open()
 const programs = {
   ...makePrograms({ service, table, ...(mark === undefined ? {} : { mark }) }),
   ...makeWorkerPrograms({ service }),
@@ -34,3 +34,14 @@ say('ready')
 await worker.done()
 await hf.close()
 say('closed')
+
+/** On a machine that is busy with everything else, a server may take longer to answer than a client waits for it. */
+async function open() {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await openHoldfast(url)
+    } catch (error) {
+      if (!isHoldfastError(error, 'unavailable') || tries === 6) throw error
+    }
+  }
+}
