@@ -23,8 +23,8 @@ describe('a worker whose looks take longer than a reservation', () => {
       }
     const slow = new Proxy(driver, {
       get: (target, name) => {
-        if (name === 'takeDue') return how === 'reserved' ? slowly((query) => target.takeDue!(query)) : undefined
-        if (name === 'heads') return slowly((query) => target.heads(query))
+        if (name === 'takeDue') return how === 'reserved' ? slowly(target.takeDue!.bind(target)) : undefined
+        if (name === 'heads') return slowly(target.heads.bind(target))
         return Reflect.get(target, name, target)
       },
     })
