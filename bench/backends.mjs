@@ -23,6 +23,7 @@ import { openSqliteFloor } from './floors/sqlite.mjs'
 
 /**
  * @typedef {object} Backend
+ * @property {Address} address
  * @property {string} id in results, for a setting that has a budget
  * @property {string} name
  * @property {(part: string) => string} url of a store by name, which is new for a new name
@@ -33,6 +34,17 @@ import { openSqliteFloor } from './floors/sqlite.mjs'
  * @property {() => Promise<void>} [cleanup] removes what this run left behind
  */
 
+/**
+ * Where a backend is found: in another process, `backendAt` makes the same of it.
+ * @typedef {object} Where
+ * @property {string} folder
+ * @property {Record<string, string>} env addresses of servers, by variable
+ * @property {readonly string[]} given variables that were set before we started any server
+ * @property {string} [run] part of every name that is made on a server
+ */
+/** @typedef {{ kind: Kind, id: string, where: Where }} Address */
+/** @typedef {'sqlite' | 'postgres' | 'redis' | 'file' | 'memory'} Kind */
+
 /** An open store with the driver below it. @param {string} url */
 export async function openStore(url) {
   const driver = await openDriver(url)
@@ -40,16 +52,29 @@ export async function openStore(url) {
 }
 
 /**
- * The settings under which a backend is measured. Empty if its server is not there.
- * @param {'sqlite' | 'postgres' | 'redis' | 'file' | 'memory'} name
- * @param {{ folder: string, env: Record<string, string>, given: (variable: string) => boolean }} where
- * @returns {Promise<Backend[]>}
+ * The settings under which a backend is measured, each with its address. Empty if its server is not there.
+ * @param {Kind} kind
+ * @param {Where} where
+ * @returns {Backend[]}
  */
-export async function makeBackends(name, { folder, env, given }) {
-  const run = `bench_${process.pid}_${Date.now().toString(36)}`
+export function makeBackends(kind, where) {
+  const { run = `bench_${process.pid}_${Date.now().toString(36)}` } = where
+  const named = { ...where, run }
+  return settingsOf(kind, named).map((backend) => ({ ...backend, address: { kind, id: backend.id, where: named } }))
+}
+
+/** @param {Address} address @returns {Backend} */
+export function backendAt({ kind, id, where }) {
+  const found = makeBackends(kind, where).find((backend) => backend.id === id)
+  if (found === undefined) throw new Error(`There is no backend "${id}".`)
+  return found
+}
+
+/** @param {Kind} kind @param {Where & { run: string }} where @returns {Omit<Backend, 'address'>[]} */
+function settingsOf(kind, { folder, env, given, run }) {
   const postgres = env['HOLDFAST_TEST_POSTGRES_URL']
   const redis = env['HOLDFAST_TEST_REDIS_URL']
-  switch (name) {
+  switch (kind) {
     case 'sqlite':
       return [sqliteBackend(folder, 'FULL'), sqliteBackend(folder, 'NORMAL')]
     case 'postgres':
@@ -65,7 +90,7 @@ export async function makeBackends(name, { folder, env, given }) {
       ]
     case 'redis': {
       if (redis === undefined) return []
-      /** @param {string} setting @param {(() => Promise<void>) | undefined} prepare @returns {Backend} */
+      /** @param {string} setting @param {(() => Promise<void>) | undefined} prepare @returns {Omit<Backend, 'address'>} */
       const make = (setting, prepare) => ({
         id: setting === 'everysec' ? 'redis-everysec' : 'redis',
         name: `Redis, ${setting}`,
@@ -75,7 +100,7 @@ export async function makeBackends(name, { folder, env, given }) {
         ...(prepare ? { prepare } : {}),
       })
       // A server that was given to us is measured as it is: its settings are not ours to change.
-      if (given('HOLDFAST_TEST_REDIS_URL')) return [make('as configured', undefined)]
+      if (given.includes('HOLDFAST_TEST_REDIS_URL')) return [make('as configured', undefined)]
       return ['always', 'everysec'].map((setting) => make(setting, () => setAppendFsync(redis, setting)))
     }
     case 'file':
@@ -99,7 +124,7 @@ export async function makeBackends(name, { folder, env, given }) {
 /**
  * @param {string} folder
  * @param {'FULL' | 'NORMAL'} synchronous
- * @returns {Backend}
+ * @returns {Omit<Backend, 'address'>}
  */
 function sqliteBackend(folder, synchronous) {
   const setting = synchronous.toLowerCase()

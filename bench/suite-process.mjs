@@ -25,13 +25,9 @@ process.on('disconnect', () => process.exit(1))
 const tell = (/** @type {News} */ news) => void process.send?.(news)
 
 try {
-  const where = {
-    folder: order.folder,
-    env: order.servers,
-    given: (/** @type {string} */ name) => order.given.includes(name),
-  }
-  const names = /** @type {Parameters<typeof makeBackends>[0][]} */ (order.backends)
-  const all = (await Promise.all(names.map((name) => makeBackends(name, where)))).flat()
+  const where = { folder: order.folder, env: order.servers, given: order.given }
+  const kinds = /** @type {import('./backends.mjs').Kind[]} */ (order.backends)
+  const all = kinds.flatMap((kind) => makeBackends(kind, where))
   const backends = order.budgeted ? budgetedBackends(order.suite, all) : all
   const { run } = await /** @type {NonNullable<typeof SUITES[string]>} */ (SUITES[order.suite])()
   await run({

@@ -1,12 +1,12 @@
 // @ts-check
 import { budgetOf } from '../budget.mjs'
-import { openOfficial, openOurs } from '../langgraph/savers.mjs'
-import { median, timed } from '../statistics.mjs'
-import { makeOurs, makeTheirs } from './contenders.mjs'
+import { startContender } from '../contender.mjs'
+import { OFFICIAL } from '../langgraph/savers.mjs'
+import { median } from '../statistics.mjs'
 import { makeTalk } from './talk.mjs'
 
 /** @typedef {import('../statistics.mjs').Line} Line */
-/** @typedef {{ name: string, turn: (n: number) => Promise<unknown>, bytes: () => Promise<number>, close: () => Promise<void> }} Contender */
+/** @typedef {import('../contender.mjs').Contender} Contender */
 /** @typedef {{ turns: number, ms: number, bytes: number }} Point */
 
 const LONG = 1000
@@ -16,30 +16,32 @@ const MARKS = [10, 25, 50, 100, 150, 200]
 const WINDOW = 10
 /** Turns of another conversation that come first: whatever is compiled on first use is no part of the first turns. */
 const WARMUP = 150
-const THREAD = 'conversation'
 
 /**
- * One conversation of an agent, a run each turn, beside LangGraph's agent with its saver and with its DeltaChannel: how
- * long a turn takes and what is stored as the conversation grows.
+ * One conversation of an agent, a run each turn, beside LangGraph's agent with its saver and with its DeltaChannel, each
+ * in a process of its own: how long a turn takes and what is stored as the conversation grows.
  * @param {{ backends: readonly import('../backends.mjs').Backend[], quick: boolean, rounds: number, folder: string,
  *   progress: (text: string) => void, report: (line: Line) => void,
  *   plot?: (name: string, points: Record<string, readonly Point[]>) => void }} options
  */
 export async function run({ backends, quick, progress, report, plot }) {
   const marks = quick ? MARKS.slice(0, 2) : MARKS
-  const talk = makeTalk(LONG)
   // SQLite last: what it goes on with takes longest.
   for (const backend of ['postgres', 'sqlite'].flatMap((id) => backends.filter((one) => one.id === id))) {
     await backend.prepare?.()
-    const warm = await open(backend, talk, 'warm')
-    await converse(warm, [quick ? 15 : WARMUP], (turn) => progress(`${backend.name}: warming up, turn ${turn}`))
-    for (const { close } of warm) await close()
-    const contenders = await open(backend, talk, 'talk')
+    /** @type {Contender[]} */
+    const contenders = []
     try {
+      for (const who of ['holdfast', ...(OFFICIAL.includes(backend.id) ? ['saver', 'delta'] : [])]) {
+        progress(`${backend.name}: warming up ${who}`)
+        const contender = await startContender(who, CONTENDER, { who, address: backend.address, turns: LONG })
+        contenders.push(contender)
+        await contender.ask('warmUp', quick ? 15 : WARMUP)
+      }
       const points = await converse(contenders, marks, (turn) => progress(`${backend.name}: turn ${turn}`))
       plot?.(`conversation@${backend.id}`, points)
       for (const line of compareAt(backend, points)) report(line)
-      if (backend.id === 'sqlite' && !quick) await goOn(contenders, points, talk, { progress, report })
+      if (backend.id === 'sqlite' && !quick) await goOn(contenders, points, { progress, report })
     } finally {
       for (const { close } of contenders) await close()
       await backend.cleanup?.()
@@ -47,43 +49,7 @@ export async function run({ backends, quick, progress, report, plot }) {
   }
 }
 
-/** @param {import('../backends.mjs').Backend} backend @param {readonly import('./talk.mjs').Said[]} talk @param {string} part @returns {Promise<Contender[]>} */
-async function open(backend, talk, part) {
-  const ours = await openOurs(backend, part)
-  const program = makeOurs(talk)
-  const question = (/** @type {number} */ n) => /** @type {import('./talk.mjs').Said} */ (talk[n]).question
-  /** @type {Contender[]} */
-  const contenders = [
-    {
-      name: 'holdfast',
-      turn: async (n) => {
-        const { status } = await ours
-          .holdfast()
-          .thread(program, THREAD)
-          .run({ input: question(n) })
-        if (status !== 'completed') throw new Error(`Our agent ended as ${status}.`)
-      },
-      bytes: ours.bytes,
-      close: ours.close,
-    },
-  ]
-  for (const name of ['saver', 'delta']) {
-    const official = await openOfficial(backend, `${part}_${name}`)
-    if (official === undefined) continue
-    const theirs = makeTheirs(talk, { saver: official.saver, delta: name === 'delta' })
-    contenders.push({
-      name,
-      turn: async (n) => {
-        const input = { messages: [{ role: 'user', content: question(n) }] }
-        const { messages } = await theirs.invoke(input, { configurable: { thread_id: THREAD } })
-        if (messages.length !== (n + 1) * 4) throw new Error(`Their agent has ${messages.length} messages.`)
-      },
-      bytes: official.bytes,
-      close: official.close,
-    })
-  }
-  return contenders
-}
+const CONTENDER = new URL('contender.mjs', import.meta.url).href
 
 /**
  * All of them turn by turn, so that whatever else the machine does meets all.
@@ -98,11 +64,11 @@ async function converse(contenders, marks, progress) {
   const times = Object.fromEntries(contenders.map(({ name }) => [name, []]))
   for (let n = 0; n < /** @type {number} */ (marks.at(-1)); n++) {
     progress(n)
-    for (const { name, turn } of contenders) times[name]?.push(await timed(() => turn(n)))
+    for (const { name, ask } of contenders) times[name]?.push((await ask('turn', n)).ms)
     if (!marks.includes(n + 1)) continue
-    for (const { name, bytes } of contenders) {
+    for (const { name, ask } of contenders) {
       const ms = median((times[name] ?? []).slice(-WINDOW))
-      points[name]?.push({ turns: n + 1, ms, bytes: await bytes() })
+      points[name]?.push({ turns: n + 1, ms, bytes: (await ask('bytes')).value })
     }
   }
   return points
@@ -137,10 +103,9 @@ function compareAt(backend, points) {
  * its bytes are a n² + b n: a and b are those of its first turns.
  * @param {readonly Contender[]} contenders
  * @param {Record<string, readonly Point[]>} points
- * @param {readonly import('./talk.mjs').Said[]} talk
  * @param {{ progress: (text: string) => void, report: (line: Line) => void }} out
  */
-async function goOn(contenders, points, talk, { progress, report }) {
+async function goOn(contenders, points, { progress, report }) {
   const about = { backend: 'SQLite FULL', unit: /** @type {const} */ ('bytes') }
   /** @param {string} name */
   const bytesOf = async (name) => {
@@ -148,12 +113,12 @@ async function goOn(contenders, points, talk, { progress, report }) {
     if (contender === undefined) return undefined
     for (let n = points[name]?.at(-1)?.turns ?? 0; n < LONG; n++) {
       if (n % 50 === 0) progress(`SQLite FULL: ${name}, turn ${n}`)
-      await contender.turn(n)
+      await contender.ask('turn', n)
     }
-    return contender.bytes()
+    return /** @type {number} */ ((await contender.ask('bytes')).value)
   }
   const ours = (await bytesOf('holdfast')) ?? NaN
-  const json = Buffer.byteLength(JSON.stringify(talk.map(jsonOf)))
+  const json = Buffer.byteLength(JSON.stringify(makeTalk(LONG).map(jsonOf)))
   const what = `an agent, ${LONG} runs, on the disk / JSON of the messages`
   report(over({ ...about, id: 'bytes.agent', what }, ours, json))
   /** @param {string} name @param {string} how @param {number | undefined} theirs */

@@ -9,8 +9,8 @@ import { PAYLOAD } from './payload.mjs'
  * @property {() => Promise<void>} close
  */
 
-/** @param {string} url with the name of the schema @returns {Promise<Peer>} */
-export async function openPeer(url) {
+/** @param {{ url: string }} options with the name of the schema @returns {Promise<Peer>} */
+export async function open({ url }) {
   const { DBOS } = await import('@dbos-inc/dbos-sdk')
   const address = new URL(url)
   const schema = address.searchParams.get('schema') ?? 'dbos'

@@ -1,19 +1,18 @@
 // @ts-check
-import { flow } from 'holdfast'
-import { openStore } from '../backends.mjs'
 import { budgetOf } from '../budget.mjs'
-import { compare, timed } from '../statistics.mjs'
-import { PAYLOAD } from './payload.mjs'
-import { openPeer } from './peer.mjs'
+import { askForRound, startContender } from '../contender.mjs'
+import { compare } from '../statistics.mjs'
 
 /** @typedef {import('../statistics.mjs').Line} Line */
 
 const SHORT = 600
 const LONG = 3000
+/** Flows that come first, of each: what is compiled on first use is no part of what is measured. */
+const WARM_RUNS = 10
 
 /**
- * A flow of hundreds and of thousands of steps on Postgres, beside DBOS on the same server; and how soon an interrupted
- * one goes on. Ours is timed from `run()` by a process that has not read the thread; theirs from the first line of the
+ * A flow of hundreds and of thousands of steps on Postgres, beside DBOS on the same server, each in a process of its own;
+ * and how soon an interrupted one goes on. Ours is timed from `run()` by a process that has not read the thread; theirs from the first line of the
  * workflow, without the queue through which it is resumed.
  * @param {{ backends: readonly import('../backends.mjs').Backend[], quick: boolean, rounds: number,
  *   progress: (text: string) => void, report: (line: Line) => void }} options
@@ -21,29 +20,37 @@ const LONG = 3000
 export async function run({ backends, quick, rounds, progress, report }) {
   const backend = backends.find(({ id }) => id === 'postgres')
   if (backend === undefined) return progress('DBOS runs on Postgres, which is not measured')
-  const peer = await openPeer(backend.url('dbos'))
-  const url = backend.url('flow')
-  const { hf } = await openStore(url)
   const times = Math.min(rounds, quick ? 1 : 3)
+  /** @type {import('../contender.mjs').Contender[]} */
+  const contenders = []
   try {
-    // As much of each as is measured, so that what is compiled on first use is no part of it.
-    progress('warming up')
-    await oursOf(hf, 'warm-up', quick ? 50 : LONG)
-    await peer.run('warm-up', quick ? 50 : LONG)
+    for (const [name, module, part] of /** @type {const} */ ([
+      ['holdfast', 'ours.mjs', 'flow'],
+      ['DBOS', 'peer.mjs', 'dbos'],
+    ])) {
+      progress(`warming up ${name}`)
+      const contender = await startContender(name, new URL(module, import.meta.url).href, { url: backend.url(part) })
+      contenders.push(contender)
+      for (let i = 0; i < (quick ? 1 : WARM_RUNS); i++) await contender.ask('run', `warm-up ${i}`, quick ? 50 : SHORT)
+      if (!quick) await contender.ask('resume', 'warm-up', SHORT)
+    }
     for (const [id, steps] of /** @type {const} */ ([
       ['dbos.600', SHORT],
       ['dbos.3000', LONG],
     ])) {
       const count = quick ? steps / 20 : steps
       const found = []
-      for (let round = 0; round < times; round++) {
+      // The first round does not count: while the other warmed up, what was compiled for this was let go of.
+      for (let round = -1; round < times; round++) {
         progress(`${count} steps beside DBOS, round ${round + 1} of ${times}`)
         const name = `${id} ${round}`
-        const both = [() => oursOf(hf, name, count), () => peer.run(name, count)]
         /** @type {number[]} */
         const took = []
-        for (const which of round % 2 === 0 ? [0, 1] : [1, 0])
-          took[which] = await timed(/** @type {() => unknown} */ (both[which]))
+        for (const which of round % 2 === 0 ? [0, 1] : [1, 0]) {
+          const contender = /** @type {typeof contenders[0]} */ (contenders[which])
+          took[which] = await askForRound(contender, 'run', (i) => [`${name} ${i}`, count])
+        }
+        if (round < 0) continue
         const [ours = NaN, theirs = NaN] = took
         found.push({ ours: (count * 1000) / ours, floor: (count * 1000) / theirs })
       }
@@ -53,17 +60,17 @@ export async function run({ backends, quick, rounds, progress, report }) {
     const count = quick ? LONG / 20 : LONG
     const found = []
     // Each writes all of its steps first.
-    for (let round = 0; round < Math.min(times, 2); round++) {
+    for (let round = 0; round < times; round++) {
       progress(`resuming after ${count} steps beside DBOS, round ${round + 1}`)
-      const ours = await resumeOurs(url, `resume ${round}`, count)
-      const theirs = await peer.resume(`resume ${round}`, count)
+      const took = []
+      for (const { ask } of contenders) took.push((await ask('resume', `resume ${round}`, count)).value)
+      const [ours = NaN, theirs = NaN] = took
       // How much sooner.
       found.push({ ours: 1 / ours, floor: 1 / theirs })
     }
     report(resumeLine(backend.name, count, found))
   } finally {
-    await hf.close()
-    await peer.close()
+    for (const { close } of contenders) await close()
     await backend.cleanup?.()
   }
 }
@@ -77,49 +84,4 @@ function resumeLine(backend, count, found) {
   )
   // Compared as speeds, so that more is better; shown as the times they are.
   return { ...line, ours: 1 / line.ours, floor: 1 / /** @type {number} */ (line.floor) }
-}
-
-/** @param {{ onLast?: () => unknown }} [options] */
-function makeSteps({ onLast } = {}) {
-  return flow({ name: 'steps', version: '1.0.0' }, async (ctx, /** @type {number} */ count) => {
-    for (let key = 0; key < count; key++) await ctx.step('turn', { key }, () => PAYLOAD)
-    await ctx.step('last', async () => {
-      await onLast?.()
-      return null
-    })
-    return count
-  })
-}
-
-/** @param {import('holdfast').Holdfast} hf @param {string} id @param {number} count */
-async function oursOf(hf, id, count) {
-  const { status } = await hf.thread(makeSteps(), id).run({ input: count })
-  if (status !== 'completed') throw new Error(`Our flow ended as ${status}.`)
-}
-
-/** @param {string} url @param {string} id @param {number} count */
-async function resumeOurs(url, id, count) {
-  const first = await openStore(url)
-  const stop = new AbortController()
-  const interrupted = makeSteps({ onLast: () => stop.abort() })
-  await first.hf
-    .thread(interrupted, id)
-    .run({ input: count, signal: stop.signal })
-    .catch(() => {})
-  await first.hf.close()
-  const { hf } = await openStore(url)
-  try {
-    let startedAt = 0
-    const again = makeSteps({
-      onLast: () => {
-        startedAt = performance.now()
-      },
-    })
-    const began = performance.now()
-    const { status } = await hf.thread(again, id).run()
-    if (status !== 'completed' || startedAt === 0) throw new Error(`Our resumed flow ended as ${status}.`)
-    return startedAt - began
-  } finally {
-    await hf.close()
-  }
 }

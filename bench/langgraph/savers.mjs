@@ -46,6 +46,9 @@ export async function openOurs(backend, part) {
   return subject
 }
 
+/** Backends that have an official saver. */
+export const OFFICIAL = ['memory', 'postgres', 'sqlite', 'sqlite-normal']
+
 /** The official saver of a backend; undefined where there is none that runs on it. @param {Backend} backend @param {string} part @returns {Promise<Subject | undefined>} */
 export async function openOfficial(backend, part) {
   const url = backend.url(`${part}_official`)
