@@ -31,8 +31,10 @@ export async function run({ backends, quick, rounds, progress, report }) {
       progress(`warming up ${name}`)
       const contender = await startContender(name, new URL(module, import.meta.url).href, { url: backend.url(part) })
       contenders.push(contender)
-      for (let i = 0; i < (quick ? 1 : WARM_RUNS); i++) await contender.ask('run', `warm-up ${i}`, quick ? 50 : SHORT)
-      if (!quick) await contender.ask('resume', 'warm-up', SHORT)
+      for (let i = 0; i < (quick ? 1 : WARM_RUNS); i++) {
+        await contender.ask('run', `warm-up ${i}`, quick ? 50 : SHORT)
+        if (!quick) await contender.ask('resume', `warm-up ${i} resumed`, SHORT)
+      }
     }
     for (const [id, steps] of /** @type {const} */ ([
       ['dbos.600', SHORT],
