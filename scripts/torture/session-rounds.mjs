@@ -61,6 +61,7 @@ export async function runSessions({
   const over = new AbortController()
   /** @type {(worker: import('./worker-fleet.mjs').FleetWorker) => void} */
   let onTaken = () => {}
+  over.signal.addEventListener('abort', () => onTaken(undefined), { once: true })
   let kills = 0
   let answered = 0
   try {
@@ -126,7 +127,6 @@ export async function runSessions({
     if (busy.length > 0) return busy[Math.floor(random() * busy.length)]
     return new Promise((resolve) => {
       onTaken = resolve
-      over.signal.addEventListener('abort', () => resolve(undefined), { once: true })
     })
   }
 
