@@ -59,7 +59,7 @@ export async function runSessions({
   )
   const names = Array.from({ length: sessions }, (_, i) => `s-${seed}-${i}`)
   const over = new AbortController()
-  /** @type {(worker: import('./worker-fleet.mjs').FleetWorker) => void} */
+  /** @type {(worker: import('./worker-fleet.mjs').FleetWorker | undefined) => void} */
   let onTaken = () => {}
   over.signal.addEventListener('abort', () => onTaken(undefined), { once: true })
   let kills = 0

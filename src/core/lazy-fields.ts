@@ -1,8 +1,11 @@
-/** What the lazy fields of an object are read from. */
-const SOURCE: unique symbol = Symbol('holdfast.source')
+/**
+ * Reads a lazy field of an object. A function, and one that may be replaced: somebody's proxy around the object, which
+ * wraps whatever it returns, would otherwise hand out what it must not wrap, or what can't be read through it.
+ */
+const READ: unique symbol = Symbol('holdfast.read')
 
 interface Lazy {
-  readonly [SOURCE]: Readonly<Record<string, unknown>>
+  readonly [READ]: (name: string) => unknown
 }
 
 export type LazyFields<Name extends string> = Readonly<Record<Name, PropertyDescriptor>>
@@ -15,7 +18,7 @@ export function lazyFields<const Name extends string>(names: readonly Name[], is
   return Object.fromEntries(
     names.map((name) => {
       const get = function (this: Lazy): unknown {
-        return this[SOURCE][name]
+        return this[READ](name)
       }
       const set = function (this: Lazy, value: unknown): void {
         Object.defineProperty(this, name, { value, enumerable: true, configurable: true, writable: true })
@@ -35,7 +38,8 @@ export function withLazyFields<Given extends object, Name extends string, Source
   source: Source,
   fields: LazyFields<Name>,
 ): Given & Pick<Source, Name> {
-  Object.defineProperty(given, SOURCE, { value: source })
+  const value = (name: Name) => source[name]
+  Object.defineProperty(given, READ, { value, configurable: true, writable: true })
   for (const name in fields) Object.defineProperty(given, name, fields[name])
   return given as Given & Pick<Source, Name>
 }

@@ -34,6 +34,25 @@ describe('lazy fields', () => {
     expect((Object.create(object) as typeof object).key).toBe('made')
   })
 
+  it('are found through a proxy that wraps whatever it returns', () => {
+    const wrap = <Wrapped extends object>(object: Wrapped): Wrapped =>
+      new Proxy(object, {
+        get(target, name, receiver) {
+          const value: unknown = Reflect.get(target, name, receiver)
+          return (typeof value === 'object' && value !== null) || typeof value === 'function' ? wrap(value) : value
+        },
+      })
+    class Source {
+      readonly #state = { count: 12 }
+
+      get state() {
+        return this.#state
+      }
+    }
+    const object = withLazyFields({ a: 1 }, new Source(), lazyFields(['state']))
+    expect(wrap(object).state.count).toBe(12)
+  })
+
   it('are replaced only where that is allowed', () => {
     const fixed = withLazyFields({}, source(), lazyFields(['key']))
     expect(() => Object.assign(fixed, { key: 'other' })).toThrow(TypeError)

@@ -37,6 +37,20 @@ const CATALOG = `
     || coalesce(' SET ' || array_to_string(p.proconfig, ', '), '')
   FROM pg_proc p WHERE p.pronamespace = $1::regnamespace`
 
+/** Makes a schema as it was after this migration, with nothing in it. */
+async function migrateTo(last: number, old: string): Promise<void> {
+  const applied = MIGRATIONS.filter(({ version }) => version <= last)
+  await runSql(
+    url,
+    `CREATE SCHEMA "${old}"`,
+    `CREATE TABLE "${old}".migrations (version integer PRIMARY KEY, name text NOT NULL, breaking boolean NOT NULL)`,
+    ...(await Promise.all(applied.map((migration) => readMigration(migration, `"${old}"`)))),
+    ...applied.map(
+      ({ version, file, breaking }) => `INSERT INTO "${old}".migrations VALUES (${version}, '${file}', ${breaking})`,
+    ),
+  )
+}
+
 describe.skipIf(given === undefined)('the Postgres schema', () => {
   afterAll(() => dropSchema(url, schema))
 
@@ -70,15 +84,9 @@ describe.skipIf(given === undefined)('the Postgres schema', () => {
 
   it('fills in what an append leaves out that waits while the schema is updated', async () => {
     const old = newSchema()
-    const before = MIGRATIONS.filter(({ version }) => version < 22)
+    await migrateTo(21, old)
     await runSql(
       url,
-      `CREATE SCHEMA "${old}"`,
-      `CREATE TABLE "${old}".migrations (version integer PRIMARY KEY, name text NOT NULL, breaking boolean NOT NULL)`,
-      ...(await Promise.all(before.map((migration) => readMigration(migration, `"${old}"`)))),
-      ...before.map(
-        ({ version, file, breaking }) => `INSERT INTO "${old}".migrations VALUES (${version}, '${file}', ${breaking})`,
-      ),
       `INSERT INTO "${old}".logs (tenant, thread, branch, incarnation, seq, hash, epoch, base_seq, base_hash, status,
          created_at, updated_at, tags, metadata) VALUES ('t', 'waits', 'main', 'i', 0, '\\x00', 1, 0, '\\x00', 'active', 0, 0, '[]', '[]')`,
     )
@@ -106,6 +114,38 @@ describe.skipIf(given === undefined)('the Postgres schema', () => {
     await appended
     const { heads } = await driver.heads({ status: ['paused'], limit: 10 })
     expect(heads.map(({ seq }) => seq)).toEqual([1])
+    await Promise.all([driver.close(), holder.end(), writer.end()])
+    await dropSchema(url, old)
+  })
+
+  it('fills in what an append leaves out that waits for its thread while the schema is updated', async () => {
+    const old = newSchema()
+    await migrateTo(21, old)
+    const [holder, writer] = [new pg.Client(url), new pg.Client(url)]
+    await Promise.all([holder.connect(), writer.connect()])
+    const create = (thread: string) =>
+      writer.query(`SELECT * FROM "${old}".append('{t}', '{${thread}}', '{main}', '{NULL}', '{NULL}', '{NULL}', '{i}', '{1}',
+        '{NULL}', '{NULL}', '{keep}', '{NULL}', '{NULL}', '{paused}', '{0}', '{0}', '{NULL}', '{NULL}', '{[]}', '{[]}',
+        '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{1}', '{1}', '{false}', '{0}', '{0}', '{"\\\\x00"}', '{"\\\\x00"}',
+        '{"\\\\x00"}', '{}', '{}')`)
+    // Ready to go as far as the thread's lock the next time, with no lock of the table.
+    await create('other')
+    await holder.query('BEGIN')
+    await holder.query(`SELECT pg_advisory_xact_lock("${old}".thread_lock('t', 'waits'))`)
+    const { pid } = (await writer.query('SELECT pg_backend_pid() AS pid')).rows[0] as { pid: number }
+    const created = create('waits')
+    const has = async (text: string): Promise<boolean> => (await holder.query(text)).rows.length > 0
+    while (!(await has(`SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND pid = ${pid}`)));
+    let isOpen = false
+    const opening = openPostgres(url, { schema: old }).finally(() => (isOpen = true))
+    const waits = `SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid()
+      AND strpos(query, 'pg_stat_clear_snapshot') > 0 AND strpos(query, '"${old}"') > 0`
+    while (!isOpen && !(await has(waits))) await holder.query('SELECT pg_stat_clear_snapshot()')
+    await holder.query('COMMIT')
+    const driver = await opening
+    expect((await created).rows).toMatchObject([{ failed: null }])
+    const { heads } = await driver.heads({ status: ['paused'], limit: 10 })
+    expect(heads.map(({ log }) => log.thread).toSorted()).toEqual(['other', 'waits'])
     await Promise.all([driver.close(), holder.end(), writer.end()])
     await dropSchema(url, old)
   })

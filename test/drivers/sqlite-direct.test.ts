@@ -116,6 +116,8 @@ describe('an append on the calling thread', () => {
     renameSync(path, `${path}-moved`)
     const gone = { failure: { kind: 'file-gone', written: 'unknown' } }
     expect(() => here.append([next])).toThrow(expect.objectContaining(gone))
+    // From then on it looks first.
+    expect(here.append([makeAppend(log, expectAfter(next))])).toBeUndefined()
     await new Promise(setImmediate)
     expect(here.append([makeAppend(log, expectAfter(next))])).toBeUndefined()
     renameSync(`${path}-moved`, path)

@@ -33,6 +33,7 @@ export class BullmqWorker {
   readonly #programs: ProgramList
   readonly #inner: InnerWorker
   readonly #dispatcher: Dispatcher | undefined
+  readonly #ownsClient: boolean
   readonly #done: Promise<void>
   #finish: () => void = () => {}
   #leaveSignals: () => void = () => {}
@@ -54,6 +55,7 @@ export class BullmqWorker {
       this.#finish = resolve
     })
     const { bullmq, name, connection, backend } = target
+    this.#ownsClient = !isClient(connection)
     const settings = {
       maxStalledCount: NEVER_STALLED_OUT,
       ...(options.name === undefined ? {} : { name: options.name }),
@@ -115,8 +117,9 @@ export class BullmqWorker {
     const closed = this.bull.close().catch(() => {})
     await Promise.race([closed, patience])
     clearTimeout(timer)
-    // What is still connected, or connected again in the meantime, would keep the process from ending as well.
-    void this.bull.disconnect().catch(() => {})
+    // What is still connected, or connected again in the meantime, would keep the process from ending as well. A client
+    // that somebody passed is theirs.
+    if (this.#ownsClient) void this.bull.disconnect().catch(() => {})
   }
 
   /** Dashboards show what it returns: how the run ended, and nothing that the thread holds. */
@@ -160,4 +163,9 @@ export class BullmqWorker {
 function describeError({ error }: Worked & { readonly status: 'error' }): Error {
   if (isHoldfastError(error)) return error
   return error instanceof Error ? error : new Error(String(error))
+}
+
+/** Whether BullMQ was given a client that is connected already, and not the options of one. */
+function isClient(connection: object): boolean {
+  return 'disconnect' in connection && typeof connection.disconnect === 'function'
 }

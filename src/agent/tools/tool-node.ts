@@ -153,7 +153,7 @@ async function runTool(setup: AgentSetup, tool: Tool, state: OwnState, ctx: Cont
 }
 
 /** Made when they are asked for: most tools never look at theirs. */
-const LAZY = lazyFields(['idempotencyKey', 'abortSignal'])
+const LAZY = lazyFields(['idempotencyKey', 'abortSignal'], true)
 
 function changedUnderway({ name, callId }: PendingCall): IncompatibleError {
   return new IncompatibleError(

@@ -46,6 +46,8 @@ export class DirectConnection {
   /** The incarnation of the log that was appended to last, if by itself, and how often in a row before. */
   #last: string | undefined
   #ofOneLog = 0
+  /** The file was gone after the last append: the next one looks first. */
+  #isGone = false
   #closed = false
 
   private constructor(db: Connection, settings: WorkerSettings, clock: Clock) {
@@ -97,10 +99,11 @@ export class DirectConnection {
     this.#last = only?.incarnation
     try {
       // An append that was made since the event loop turned last has looked.
-      if (this.#turn.begin(began) && !this.#isSameFile()) return undefined
+      if ((this.#turn.begin(began) || this.#isGone) && !this.#isSameFile()) return undefined
       const next = only && this.#next.append(only, this.#now())
       const results = next === undefined ? this.#appendAll(batch) : [next]
-      if (!this.#isSameFile()) throw new SqliteFailure({ kind: 'file-gone', written: 'unknown' })
+      this.#isGone = !this.#isSameFile()
+      if (this.#isGone) throw new SqliteFailure({ kind: 'file-gone', written: 'unknown' })
       return results
     } catch (thrown) {
       const captured = captureFailure(thrown, 'nothing')

@@ -149,7 +149,8 @@ export class DueSearch {
       if (places.isClosed) return
       places.fill()
       const { free, aheadWanted } = places
-      if (free <= 0 && places.ahead >= aheadWanted / 2) return
+      // Where nothing can be reserved, what is found is of no use without a place.
+      if (free <= 0 && (!logs.reservesDue || places.ahead >= aheadWanted / 2)) return
       places.hasMore = false
       const begun = clock.monotonic()
       const page = await logs.takeDue(this.#query(logs.reservesDue ? free + aheadWanted : free + LEFT_ALONE))

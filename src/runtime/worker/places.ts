@@ -87,7 +87,10 @@ export class Places {
     const until = Math.max(begun + RESERVE_MS - CLAIM_MS, now)
     this.#ahead.push(...heads.map((head) => ({ head, until })))
     this.fill(now)
-    if (!this.#parts.environment.logs.reservesDue) this.#ahead = []
+    if (this.#parts.environment.logs.reservesDue || this.#ahead.length === 0) return
+    // Kept from nobody, so it is looked for again as soon as there is a place.
+    this.#ahead = []
+    this.hasMore = true
   }
 
   /** Puts threads that are reserved for this worker into free places. */

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { openBullmq, startJob } from 'holdfast/bullmq'
 import { openHoldfast } from 'holdfast'
+import { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
 import { startRedis } from '../../../scripts/services/index.mjs'
 import { collect } from '../../cli/command.js'
@@ -9,6 +10,9 @@ import { orUndefined } from '../../support/servers.js'
 import { until } from '../../support/until.js'
 import { countedProgram, fresh, heldProgram, openScene, queues } from './bullmq-setup.js'
 
+const redis = queues.find(({ name, missing }) => name === 'Redis' && !missing)?.connection
+const disposable = (client: Redis) =>
+  Object.assign(client, { [Symbol.asyncDispose]: () => client.quit().then(() => {}) })
 const quiet = { handleSignals: false } as const
 const hintOf = (thread: string) => ({ tenant: 'default', thread, branch: 'main' })
 
@@ -157,6 +161,19 @@ describe.each(queues.filter(({ missing }) => !missing))('BullMQ on $name as the 
 })
 
 describe('BullMQ as the engine', () => {
+  it.skipIf(redis === undefined)('leaves a client that it was given connected', async () => {
+    await using client = disposable(new Redis(redis ?? '', { maxRetriesPerRequest: null }))
+    const { hf, engine } = await openScene({ connection: client })
+    const { program } = countedProgram()
+    const worker = engine.worker({ programs: [program], ...quiet })
+    await hf.thread(program, 'a').enqueue('a')
+    await hf.thread(program, 'a').waitFor()
+    await worker.stop()
+    expect(client.status).toBe('ready')
+    expect(await client.ping()).toBe('PONG')
+    await expect(engine.queue.getJobCounts('completed')).resolves.toBeDefined()
+  })
+
   it('goes on by itself after its Redis was away and came back with nothing', { timeout: 600_000 }, async () => {
     const redis = await orUndefined(() => startRedis())
     if (redis === undefined) return
