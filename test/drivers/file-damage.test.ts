@@ -92,8 +92,9 @@ describe('damage', () => {
 
   it('names an empty file', async () => {
     await fill()
-    await truncate(await recordPath(5), 0)
-    await rejectsAsCorrupt((await open()).head(log), await recordPath(5))
+    const path = await recordPath(5)
+    await truncate(path, 0)
+    await rejectsAsCorrupt((await open()).head(log), path)
   })
 
   it.each([150, 700, -3])('names a file with one changed byte, at %i', async (at) => {
@@ -108,8 +109,9 @@ describe('damage', () => {
 
   it('names a file with bytes behind its end', async () => {
     await fill()
-    await appendFile(await recordPath(4), 'more')
-    await rejectsAsCorrupt((await open()).tail(log), await recordPath(4))
+    const path = await recordPath(4)
+    await appendFile(path, 'more')
+    await rejectsAsCorrupt((await open()).tail(log), path)
   })
 
   it('names a file that is missing in the middle instead of skipping it', async () => {

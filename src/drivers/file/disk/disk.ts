@@ -1,7 +1,18 @@
 import { randomBytes } from 'node:crypto'
-import type { BigIntStats } from 'node:fs'
+import {
+  type BigIntStats,
+  closeSync,
+  fstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  statSync,
+} from 'node:fs'
 import * as fs from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { setImmediate as immediate } from 'node:timers/promises'
+import { LoopTurn } from '../../shared/loop-turn.js'
 import { writerName } from '../records/names.js'
 
 /**
@@ -69,6 +80,15 @@ export function openDisk(options: {
 
   async function at<Result>(point: string, call: () => Promise<Result>): Promise<Result> {
     if (faults !== undefined) await faults(point)
+    return call()
+  }
+
+  // What is looked at is in the system's memory, mostly: the look itself takes a few microseconds, and to ask another
+  // thread for it many times as long. Whatever takes many looks lets the event loop turn.
+  const turn = new LoopTurn()
+  async function look<Result>(point: string, call: () => Result): Promise<Result> {
+    if (faults !== undefined) await faults(point)
+    if (!turn.begin(performance.now()) && turn.isLong) await immediate()
     return call()
   }
 
@@ -144,32 +164,47 @@ export function openDisk(options: {
     ensureFolder,
     flushFolder,
     // A file where a folder would be is not ours.
-    list: (path) => at('list', () => fs.readdir(path)).catch(ignore('ENOENT', 'ENOTDIR')),
+    list: (path) => look('list', () => orAbsent(path, () => readdirSync(path), 'ENOENT', 'ENOTDIR')),
 
     async identify(path) {
-      const stats = await at('stat', () => fs.stat(path, { bigint: true })).catch(ignore('ENOENT'))
+      const stats = await look('stat', () => statSync(path, { bigint: true, throwIfNoEntry: false }))
       return stats && identityOf(stats)
     },
 
-    read: (path) => at('read', () => fs.readFile(path)).catch(ignore('ENOENT')),
+    read: (path) => look('read', () => orAbsent(path, () => readFileSync(path), 'ENOENT')),
 
-    async readStart(path, size) {
-      const handle = await at('open-file', () => fs.open(path, 'r')).catch(ignore('ENOENT'))
-      if (handle === undefined) return undefined
-      try {
-        const identity = identityOf(await at('stat-file', () => handle.stat({ bigint: true })))
-        const bytes = Buffer.alloc(Math.min(size, Number(identity.size)))
-        let filled = 0
-        while (filled < bytes.length) {
-          const { bytesRead } = await at('read-file', () => handle.read(bytes, filled, bytes.length - filled, filled))
-          if (bytesRead === 0) break
-          filled += bytesRead
-        }
-        return { bytes: bytes.subarray(0, filled), identity }
-      } finally {
-        await handle.close()
-      }
-    },
+    readStart: (path, size) =>
+      look('open-file', () =>
+        orAbsent(
+          path,
+          () => {
+            const file = openSync(path, 'r')
+            try {
+              const identity = identityOf(fstatSync(file, { bigint: true }))
+              const bytes = Buffer.alloc(Math.min(size, Number(identity.size)))
+              let filled = 0
+              while (filled < bytes.length) {
+                const count = readSync(file, bytes, filled, bytes.length - filled, filled)
+                if (count === 0) break
+                filled += count
+              }
+              return { bytes: bytes.subarray(0, filled), identity }
+            } finally {
+              closeSync(file)
+            }
+          },
+          'ENOENT',
+        ),
+      ),
+  }
+}
+
+/** What a look returns, or undefined if there is nothing of that name, which is asked first: an error takes far longer. */
+function orAbsent<Result>(path: string, look: () => Result, ...codes: readonly string[]): Result | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) === undefined ? undefined : look()
+  } catch (error) {
+    return ignore(...codes)(error)
   }
 }
 
