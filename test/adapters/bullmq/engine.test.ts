@@ -12,7 +12,7 @@ import { countedProgram, fresh, heldProgram, openScene, queues } from './bullmq-
 
 const redis = queues.find(({ name, missing }) => name === 'Redis' && !missing)?.connection
 const disposable = (client: Redis) =>
-  Object.assign(client, { [Symbol.asyncDispose]: () => client.quit().then(() => {}) })
+  Object.assign(client, { [Symbol.asyncDispose]: async () => void (await client.quit()) })
 const quiet = { handleSignals: false } as const
 const hintOf = (thread: string) => ({ tenant: 'default', thread, branch: 'main' })
 
