@@ -45,15 +45,18 @@ export async function startContender(name, module, options) {
     if (!ended) child.send({ method, args })
     return reply
   }
-  const close = async () => {
-    await ask('close').catch(() => {})
+  const leave = async () => {
     if (child.connected) child.disconnect()
     await exit
+  }
+  const close = async () => {
+    await ask('close').catch(() => {})
+    await leave()
   }
   try {
     await answer()
   } catch (error) {
-    await close()
+    await leave()
     throw error
   }
   return { name, ask, close }

@@ -1,32 +1,20 @@
 // @ts-check
 import { agent, tool } from 'holdfast'
+import { scriptedModel } from './model.mjs'
 import { DONE, INSTRUCTIONS, PROMPT, decide, inputSchema, lookUp } from './task.mjs'
 
 /** @param {number} calls how many tools are called in one run */
 export function makeOurs(calls) {
-  const model = {
-    specificationVersion: 'v3',
-    provider: 'bench',
-    modelId: 'none',
-    supportedUrls: {},
-    /** @param {{ prompt: { role: string }[] }} options */
-    async doGenerate({ prompt }) {
-      const next = decide(calls, prompt.filter(({ role }) => role === 'tool').length)
-      const content = next
-        ? [{ type: 'tool-call', toolCallId: next.id, toolName: 'lookUp', input: JSON.stringify({ order: next.order }) }]
-        : [{ type: 'text', text: DONE }]
-      const finishReason = { unified: next ? 'tool-calls' : 'stop', raw: undefined }
-      const usage = { inputTokens: { total: 10 }, outputTokens: { total: 10 } }
-      return { content, finishReason, usage, warnings: [] }
-    },
-    async doStream() {
-      throw new Error('not used')
-    },
-  }
+  const model = scriptedModel((prompt) => {
+    const next = decide(calls, prompt.filter(({ role }) => role === 'tool').length)
+    return next
+      ? [{ type: 'tool-call', toolCallId: next.id, toolName: 'lookUp', input: JSON.stringify({ order: next.order }) }]
+      : [{ type: 'text', text: DONE }]
+  })
   return agent({
     name: 'looker',
     version: '1.0.0',
-    model: /** @type {any} */ (model),
+    model,
     instructions: INSTRUCTIONS,
     tools: {
       lookUp: tool({

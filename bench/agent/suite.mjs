@@ -1,7 +1,7 @@
 // @ts-check
 import { budgetOf } from '../budget.mjs'
 import { askForRound, startContender } from '../contender.mjs'
-import { OFFICIAL } from '../langgraph/savers.mjs'
+import { hasOfficial } from '../langgraph/savers.mjs'
 import { compare } from '../statistics.mjs'
 
 /** @typedef {import('../statistics.mjs').Line} Line */
@@ -34,7 +34,7 @@ export async function run({ backends, quick, rounds, progress, report }) {
   const steps = calls * 2 + 1
   for (const backend of backends) {
     await backend.prepare?.()
-    const hasSaver = OFFICIAL.includes(backend.id)
+    const hasSaver = hasOfficial(backend)
     const peers = /** @type {(keyof typeof PEERS)[]} */ ([
       ...(hasSaver ? ['saver', 'delta'] : []),
       ...(backend.id === 'memory' || !hasSaver ? ['bare'] : []),

@@ -3,6 +3,7 @@ import { AIMessage, HumanMessage } from '@langchain/core/messages'
 import { tool as langchainTool } from '@langchain/core/tools'
 import { createReactAgent } from '@langchain/langgraph/prebuilt'
 import { agent, tool } from 'holdfast'
+import { scriptedModel } from '../agent/model.mjs'
 import { kept, scripted } from '../agent/theirs.mjs'
 import { INSTRUCTIONS, inputSchema, turnOf } from './talk.mjs'
 
@@ -10,40 +11,21 @@ import { INSTRUCTIONS, inputSchema, turnOf } from './talk.mjs'
 
 /** @param {readonly Said[]} talk */
 export function makeOurs(talk) {
-  const model = {
-    specificationVersion: 'v3',
-    provider: 'bench',
-    modelId: 'none',
-    supportedUrls: {},
-    /** @param {{ prompt: { role: string, content: any }[] }} options */
-    async doGenerate({ prompt }) {
-      const last = prompt.at(-1)
-      const question = last?.role === 'user' ? last.content[0].text : prompt.at(-3)?.content[0].text
-      const said = turnOf(talk, question)
-      const isCall = last?.role === 'user'
-      const call = {
-        toolCallId: `call-${said.orderId}`,
-        toolName: 'lookUp',
-        input: JSON.stringify({ orderId: said.orderId }),
-      }
-      const content = isCall
-        ? [
-            { type: 'text', text: said.thought },
-            { type: 'tool-call', ...call },
-          ]
-        : [{ type: 'text', text: said.answer }]
-      const finishReason = { unified: isCall ? 'tool-calls' : 'stop', raw: undefined }
-      const usage = { inputTokens: { total: 10 }, outputTokens: { total: 10 } }
-      return { content, finishReason, usage, warnings: [] }
-    },
-    async doStream() {
-      throw new Error('not used')
-    },
-  }
+  const model = scriptedModel((prompt) => {
+    const last = prompt.at(-1)
+    const question = last?.role === 'user' ? last.content[0].text : prompt.at(-3)?.content[0].text
+    const said = turnOf(talk, question)
+    if (last?.role !== 'user') return [{ type: 'text', text: said.answer }]
+    const input = JSON.stringify({ orderId: said.orderId })
+    return [
+      { type: 'text', text: said.thought },
+      { type: 'tool-call', toolCallId: `call-${said.orderId}`, toolName: 'lookUp', input },
+    ]
+  })
   return agent({
     name: 'support',
     version: '1.0.0',
-    model: /** @type {any} */ (model),
+    model,
     instructions: INSTRUCTIONS,
     tools: {
       lookUp: tool({

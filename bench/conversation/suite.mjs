@@ -1,7 +1,7 @@
 // @ts-check
 import { budgetOf } from '../budget.mjs'
 import { startContender } from '../contender.mjs'
-import { OFFICIAL } from '../langgraph/savers.mjs'
+import { hasOfficial } from '../langgraph/savers.mjs'
 import { median } from '../statistics.mjs'
 import { makeTalk } from './talk.mjs'
 
@@ -32,7 +32,7 @@ export async function run({ backends, quick, progress, report, plot }) {
     /** @type {Contender[]} */
     const contenders = []
     try {
-      for (const who of ['holdfast', ...(OFFICIAL.includes(backend.id) ? ['saver', 'delta'] : [])]) {
+      for (const who of ['holdfast', ...(hasOfficial(backend) ? ['saver', 'delta'] : [])]) {
         progress(`${backend.name}: warming up ${who}`)
         const contender = await startContender(who, CONTENDER, { who, address: backend.address, turns: LONG })
         contenders.push(contender)

@@ -46,24 +46,22 @@ export async function openOurs(backend, part) {
   return subject
 }
 
-/** Backends that have an official saver. */
-export const OFFICIAL = ['memory', 'postgres', 'sqlite', 'sqlite-normal']
+/** The official savers, by the backend that they run on. @type {Record<string, (url: string) => Subject | Promise<Subject>>} */
+const OFFICIAL = {
+  memory: () => openMemorySaver(),
+  postgres: (url) => openPostgresSaver(url),
+  sqlite: (url) => openSqliteSaver(url, 'FULL'),
+  'sqlite-normal': (url) => openSqliteSaver(url, 'NORMAL'),
+}
+
+/** @param {Backend} backend */
+export function hasOfficial({ id }) {
+  return Object.hasOwn(OFFICIAL, id)
+}
 
 /** The official saver of a backend; undefined where there is none that runs on it. @param {Backend} backend @param {string} part @returns {Promise<Subject | undefined>} */
 export async function openOfficial(backend, part) {
-  const url = backend.url(`${part}_official`)
-  switch (backend.id) {
-    case 'memory':
-      return openMemorySaver()
-    case 'postgres':
-      return openPostgresSaver(url)
-    case 'sqlite':
-      return openSqliteSaver(url.slice('sqlite:'.length, url.indexOf('?')), 'FULL')
-    case 'sqlite-normal':
-      return openSqliteSaver(url.slice('sqlite:'.length, url.indexOf('?')), 'NORMAL')
-    default:
-      return undefined
-  }
+  return OFFICIAL[backend.id]?.(backend.url(`${part}_official`))
 }
 
 /** @returns {Subject} */
@@ -97,11 +95,12 @@ async function openPostgresSaver(url) {
 /**
  * On the engine that we use as well, through the few methods that it calls: its own client, better-sqlite3, is compiled
  * for minutes where it is installed. Flushed as our driver is, so that both sides wait for the disk or neither does.
- * @param {string} path
+ * @param {string} url
  * @param {'FULL' | 'NORMAL'} synchronous
  * @returns {Promise<Subject>}
  */
-async function openSqliteSaver(path, synchronous) {
+async function openSqliteSaver(url, synchronous) {
+  const path = url.slice('sqlite:'.length, url.indexOf('?'))
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
   const builtIn = major > 22 || (major === 22 && minor >= 13)
   const { DatabaseSync } = await import(builtIn ? 'node:sqlite' : '@photostructure/sqlite')

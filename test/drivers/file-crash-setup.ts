@@ -32,11 +32,11 @@ export interface Report {
 }
 
 // A process that is killed before one of these leaves the disk as it is before the next call that changes it.
-const UNCHANGING = ['stat', 'stat-file', 'list', 'read', 'open-file', 'read-file', 'open-folder']
+const UNCHANGING = ['stat', 'stat-file', 'list', 'read', 'open-file', 'open-folder']
 const FLUSHES = ['flush-file', 'flush-folder']
 // A process that is stopped before one of these has seen nothing since the call before it that others can change, or
 // works on a file that nobody else knows.
-const UNSEEN = ['stat-file', 'read-file', 'open-folder', 'write-file', ...FLUSHES]
+const UNSEEN = ['stat-file', 'open-folder', 'write-file', ...FLUSHES]
 
 let root: string
 let drivers: FileDriver[] = []

@@ -165,7 +165,7 @@ function describeError({ error }: Worked & { readonly status: 'error' }): Error 
   return error instanceof Error ? error : new Error(String(error))
 }
 
-/** Whether BullMQ was given a client that is connected already, and not the options of one. */
+/** Whether BullMQ was given a client of whatever library, and not the options of one. */
 function isClient(connection: object): boolean {
-  return 'disconnect' in connection && typeof connection.disconnect === 'function'
+  return Object.getPrototypeOf(connection) !== Object.prototype
 }

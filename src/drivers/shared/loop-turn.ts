@@ -2,8 +2,8 @@
 const LONG_MS = 2
 
 /**
- * What goes on since the event loop turned last. A program that does nothing but append would never let go of
- * its thread; to let go after each of them costs as much as a statement of SQLite.
+ * What goes on since the event loop turned last. A driver that works on the calling thread would never let go of it
+ * while a program does nothing but append or read; to let go after each call costs as much as the call.
  */
 export class LoopTurn {
   #began: number | undefined

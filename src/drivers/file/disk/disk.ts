@@ -32,7 +32,7 @@ export interface FileIdentity {
   readonly size: bigint
 }
 
-/** The system calls the driver makes, each with a fault point in front. Errors are the system's own. */
+/** What the driver asks of the system, with a fault point in front of each change and of each look. Errors are the system's own. */
 export interface Disk {
   readonly root: string
   readonly bootId: string
